@@ -1,0 +1,58 @@
+# Two commands set everything up: `make demo` and `make test`. Nothing but Python 3.11 is needed.
+PYTHON ?= python3.11
+ifeq ($(shell command -v $(PYTHON) 2>/dev/null),)
+PYTHON := python3
+endif
+VENV := .venv
+BIN := $(VENV)/bin
+TIMED := $(BIN)/python -m tools.timed
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check lint types contracts fast spark docs bench lock clean
+
+help: ## Show this list
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+
+.make/run: requirements/run.txt pyproject.toml
+	@echo "setting up $(VENV) (once)"
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/run.txt
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@mkdir -p .make && touch $@
+
+.make/java: .make/run
+	@$(BIN)/python -m tools.java || $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/java.txt
+	@touch $@
+
+.make/dev: .make/run .make/java requirements/dev.txt
+	@echo "installing what the tests need (once)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
+	@touch $@
+
+demo: .make/run .make/java ## Run a real pipeline end to end and explain what happened
+	@$(BIN)/python -m tools.demo
+
+test: .make/dev ## Lint, types, contracts and the whole test suite
+	@$(TIMED) "lint" "$(BIN)/ruff check . && $(BIN)/ruff format --check ." \
+	          "types" "$(BIN)/mypy" \
+	          "contracts" "$(BIN)/lint-imports" \
+	          "tests without a JVM" "$(BIN)/pytest -m 'not spark'" \
+	          "tests with Spark" "$(BIN)/pytest -m spark"
+
+check: .make/dev ## The quick lane: everything that needs no JVM
+	@$(TIMED) "lint" "$(BIN)/ruff check . && $(BIN)/ruff format --check ." \
+	          "types" "$(BIN)/mypy" \
+	          "contracts" "$(BIN)/lint-imports" \
+	          "tests without a JVM" "$(BIN)/pytest -m 'not spark'"
+
+docs: .make/dev ## Generate the reference pages from the classes
+	@$(BIN)/python -m tools.docs
+
+bench: .make/dev ## Measure against hand-written PySpark and print the ratios
+	@$(BIN)/python -m bench
+
+lock: ## Pin every dependency anew
+	@$(BIN)/python -m tools.lock
+
+clean: ## Remove what make made
+	rm -rf $(VENV) .make .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

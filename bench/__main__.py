@@ -1,0 +1,28 @@
+"""`python -m bench [question …]`: measure and print."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+import time
+
+from bench.figures import ROOT, Figure
+
+QUESTIONS = ("check", "startup", "throughput", "epochs", "generator", "footprint")
+
+
+def main(chosen: list[str]) -> None:
+    os.chdir(ROOT)
+    print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}; ratios are ours / theirs, medians of runs taken in turns\n")
+    for question in chosen or QUESTIONS:
+        module = importlib.import_module(f"bench.{question}")
+        started = time.perf_counter()
+        figures: list[Figure] = module.measure()
+        print(f"{question}: {(module.__doc__ or '').splitlines()[0]}")
+        print("\n".join(str(figure) for figure in figures))
+        print(f"  ({time.perf_counter() - started:.0f} s)\n", flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

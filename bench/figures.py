@@ -1,0 +1,68 @@
+"""What a measurement is, and how one is taken: a process, its wall time, and the CPU time of it and all its children."""
+
+from __future__ import annotations
+
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One line of the report."""
+
+    name: str
+    value: float
+    unit: str
+    bar: float | None = None
+    """The value must not be above it; with `floor`, not below."""
+    floor: bool = False
+    note: str = ""
+
+    @property
+    def verdict(self) -> str:
+        if self.bar is None:
+            return ""
+        met = self.value >= self.bar if self.floor else self.value <= self.bar
+        return f"{'met' if met else 'MISSED'} (bar: {'≥' if self.floor else '≤'} {self.bar:g})"
+
+    def __str__(self) -> str:
+        return f"  {self.name:<58} {self.value:>12,.3f} {self.unit:<8} {self.verdict}{'  ' + self.note if self.note else ''}"
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What a process took."""
+
+    wall: float
+    cpu: float
+    output: str
+
+
+def cost_of(command: list[str], cwd: Path | None = None, **environ: str) -> Cost:
+    """Run once. Failing is an error."""
+    before, started = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    done = subprocess.run(command, cwd=cwd, env={**os.environ, **environ}, capture_output=True, text=True, check=False)
+    wall, after = time.perf_counter() - started, resource.getrusage(resource.RUSAGE_CHILDREN)
+    if done.returncode:
+        raise RuntimeError(f"{' '.join(command)} failed:\n{done.stderr[-2000:]}")
+    return Cost(wall, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, done.stdout)
+
+
+def python(script: str, *arguments: str) -> list[str]:
+    return [sys.executable, str(ROOT / "bench" / "scripts" / script), *arguments]
+
+
+def millstream(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "millstream.cli", *arguments]
+
+
+def median(values: list[float]) -> float:
+    return statistics.median(values)

@@ -1,0 +1,81 @@
+"""One session, ours and theirs in turns, so that both have the same JVM, warm to the same degree."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from pyspark.sql import DataFrame
+
+from millstream.engine.engine import SparkEngine
+from millstream.engine.session import SessionOptions, begin
+from millstream.plan.running import RunOptions
+from millstream.spec.loader import loads
+
+FIELDS = "fields: {id: {type: sequence}, k: {type: sequence, step: 7}}"
+WHERE, COLUMNS = "id % 3 = 0", ["id", "k * 2 AS d"]
+
+
+def main(kind: str) -> None:
+    rows = 20_000_000 if kind == "blackhole" else 5_000_000
+    session = begin(SessionOptions(master="local[2]", profile="long")).finish()
+    spark = session.spark
+
+    def ours(folder: Path) -> None:
+        sinks = {
+            "blackhole": "{out: {type: blackhole, from: some}}",
+            "parquet": f"{{one: {{type: file, from: some, path: {folder}/one, format: parquet}}, two: {{type: file, from: some, path: {folder}/two, format: parquet}}}}",
+        }[kind]
+        topology = loads(
+            f"sources: {{g: {{type: generator, rows: {rows}, rows_per_epoch: {rows}, {FIELDS}}}}}\n"
+            f"transforms: {{some: {{type: sql, sql: 'SELECT {', '.join(COLUMNS)} FROM g WHERE {WHERE}'}}}}\n"
+            f"sinks: {sinks}\nsettings: {{checkpoint: {folder}/ck}}"
+        ).require()
+        SparkEngine(spark).run(topology, RunOptions())
+
+    def by_hand(folder: Path, write: Callable[[DataFrame, int], None]) -> None:
+        stream = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", rows).option("numPartitions", 2).load()
+        frame = stream.selectExpr("value AS id", "value * 7 AS k").where(WHERE).selectExpr(*COLUMNS)
+        writer = frame.writeStream.trigger(availableNow=True).option("checkpointLocation", f"{folder}/ck")
+        (writer.foreachBatch(write) if write is not none else writer.format("noop")).start().awaitTermination()
+
+    def none(frame: DataFrame, epoch: int) -> None:
+        raise AssertionError("stands for the native noop sink")
+
+    def both(frame: DataFrame, folder: Path) -> None:
+        frame.write.parquet(f"{folder}/one/{time.time_ns()}")
+        frame.write.parquet(f"{folder}/two/{time.time_ns()}")
+
+    def persisted(folder: Path) -> None:
+        def write(frame: DataFrame, epoch: int) -> None:
+            kept = frame.persist()
+            both(kept, folder)
+            kept.unpersist()
+
+        by_hand(folder, write)
+
+    def recomputed(folder: Path) -> None:
+        by_hand(folder, lambda frame, epoch: both(frame, folder))
+
+    ways: dict[str, Callable[[Path], None]] = {"ours": ours, "theirs": lambda folder: by_hand(folder, none)}
+    if kind == "parquet":
+        ways = {"ours": ours, "persisted": persisted, "recomputed": recomputed}
+    times: dict[str, list[float]] = {name: [] for name in ways}
+    for turn in range(7):
+        for name, way in ways.items():
+            folder = Path(tempfile.mkdtemp())
+            started = time.perf_counter()
+            way(folder)
+            if turn >= 2:
+                times[name].append(time.perf_counter() - started)
+            shutil.rmtree(folder)
+    session.close()
+    print(json.dumps(times))
+
+
+main(sys.argv[1])

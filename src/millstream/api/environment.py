@@ -1,0 +1,110 @@
+"""A `StreamEnvironment` is where a pipeline begins. It collects nodes; nothing runs before `execute()` or `collect()`.
+
+env = StreamEnvironment("orders")
+env.from_source(FileSource(path="orders", format="json")).filter(col("amount") > 100).to(PrintSink()).execute()
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from millstream import registry
+from millstream.api.places import caller
+from millstream.errors import Diagnostic, Span, SpecError
+from millstream.observe.report import Report
+from millstream.plan.components import Component, Sink, Source
+from millstream.plan.document import inputs_for
+from millstream.plan.nodes import CommonOptions, DeadLetter, Node, OnError
+from millstream.plan.running import RunOptions
+from millstream.plan.settings import Settings
+from millstream.plan.topology import Topology
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from millstream.api.stream import DataStream
+
+
+class StreamEnvironment:
+    """The beginning of a pipeline. `spark` is a running session to use instead of one of its own."""
+
+    def __init__(self, name: str = "pipeline", *, settings: Settings | None = None, spark: SparkSession | None = None) -> None:
+        self.name, self.settings, self._spark = name, settings or Settings(), spark
+        self._nodes: dict[str, Node] = {}
+        place = caller()
+        self._directory = Path(place.file).parent if place and Path(place.file).is_file() else Path.cwd()
+
+    def from_source(
+        self, source: Source, name: str | None = None, *, primary_key: str | Iterable[str] = (), on_error: OnError = "fail"
+    ) -> DataStream:
+        """A stream of the rows of a source."""
+        return self._stream(self.add(source, (), name, primary_key, on_error))
+
+    def from_rows(
+        self,
+        rows: Iterable[Mapping[str, Any]] | pa.Table,
+        schema: pa.Schema | Mapping[str, str] | None = None,
+        name: str | None = None,
+    ) -> DataStream:
+        """A finite stream of rows at hand: dictionaries, or an Arrow table."""
+        memory = registry.Registry.installed().find("source", "memory")
+        if isinstance(rows, pa.Table):
+            return self.from_source(memory(batches=tuple(rows.to_batches()), schema=rows.schema), name or "rows")  # type: ignore[misc]  # a class
+        return self.from_source(memory(rows=tuple(dict(row) for row in rows), schema=schema), name or "rows")  # type: ignore[misc]  # a class
+
+    def dead_letters(self, sink: Sink, name: str | None = None) -> DeadLetter:
+        """A sink for bad rows, to be given as `on_error`."""
+        return DeadLetter(dead_letter=self.add(sink, (), name, (), "fail"))
+
+    def topology(self) -> Topology:
+        """The plan so far."""
+        return Topology(self.name, tuple(self._nodes.values()), self.settings, directory=self._directory)
+
+    def execute(self, options: RunOptions | None = None) -> Report:
+        """Run every stream that ends in a sink. Flows call this."""
+        report: Report = registry.engine()(self._spark).run(self.topology(), options or RunOptions())
+        return report
+
+    def run_part(self, names: Iterable[str], settings: Settings) -> Report:
+        """Run some of the nodes, as `collect` does."""
+        chosen = set(names)
+        part = Topology(self.name, tuple(node for node in self._nodes.values() if node.name in chosen), settings, directory=self._directory)
+        report: Report = registry.engine()(self._spark).run(part, RunOptions())
+        return report
+
+    def add(
+        self, component: Component, inputs: tuple[str, ...], name: str | None, primary_key: str | Iterable[str], on_error: OnError
+    ) -> str:
+        """Register a node and return its name."""
+        options = CommonOptions.model_validate({"primary_key": primary_key, "on_error": on_error})
+        chosen, place = name or self._free_name(component.type), caller()
+        if chosen in self._nodes:
+            raise SpecError(_taken(chosen, self._nodes[chosen].span, place))
+        self._nodes[chosen] = Node(chosen, component, inputs_for(component, inputs), options, place)
+        return chosen
+
+    def forget(self, name: str) -> None:
+        """Take a node out again."""
+        del self._nodes[name]
+
+    def _free_name(self, base: str) -> str:
+        """`filter`, then `filter_2`: the same program gives the same names every time."""
+        number, name = 1, base
+        while name in self._nodes:
+            number += 1
+            name = f"{base}_{number}"
+        return name
+
+    def _stream(self, name: str) -> DataStream:
+        from millstream.api.stream import DataStream
+
+        return DataStream(self, name)
+
+
+def _taken(name: str, first: Span | None, second: Span | None) -> Diagnostic:
+    where = f"the first one is in {first.file}:{first.line}" if first else ""
+    return Diagnostic("MS020", f"the name `{name}` is taken", second, detail=where, help="give each node a name of its own")

@@ -1,0 +1,31 @@
+"""`millstream graph`: the plan as a picture."""
+
+from __future__ import annotations
+
+import sys
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from millstream.cli.pipelines import ConfigFile, PipelineFile, load_or_fail
+
+
+class Drawing(StrEnum):
+    """Where the picture is going."""
+
+    tree = "tree"
+    mermaid = "mermaid"
+
+
+def graph(
+    pipeline: PipelineFile,
+    config: ConfigFile = None,
+    format: Annotated[Drawing | None, typer.Option(help="Default: a tree on a terminal, mermaid in a pipe.", show_default=False)] = None,
+) -> None:
+    """Draw a pipeline."""
+    from millstream.plan import drawing
+
+    topology = load_or_fail(pipeline, config, {})
+    chosen = format or (Drawing.tree if sys.stdout.isatty() else Drawing.mermaid)
+    print(drawing.tree(topology) if chosen is Drawing.tree else drawing.mermaid(topology))

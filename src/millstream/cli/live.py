@@ -1,0 +1,97 @@
+"""The view of a running pipeline: one table on a terminal, redrawn several times a second; nothing in a pipe."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Mapping
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from millstream.observe.facts import NodeFacts, Snapshot
+    from millstream.plan.topology import Topology
+
+
+class Live:
+    """Shows snapshots. Silent when stderr is not a terminal."""
+
+    def __init__(self, topology: Topology) -> None:
+        self._topology = topology
+        self._display: Any = None
+        self._before: tuple[float, dict[str, int]] = (time.monotonic(), {})
+        self._rates: dict[str, float] = {}
+        self._noted = 0
+
+    def __enter__(self) -> Live:
+        if sys.stderr.isatty():
+            from rich.console import Console
+            from rich.live import Live as Display
+            from rich.spinner import Spinner
+
+            waiting = Spinner("dots", f" {self._topology.name}: starting Spark")
+            self._display = Display(waiting, console=Console(stderr=True), refresh_per_second=8, transient=True)
+            self._display.__enter__()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if self._display is not None:
+            self._display.__exit__(kind, error, trace)
+
+    def update(self, snapshot: Snapshot) -> None:
+        for note in snapshot.notes[self._noted :]:
+            print(note, file=sys.stderr)
+        self._noted = len(snapshot.notes)
+        if self._display is not None:
+            self._measure(snapshot.nodes)
+            self._display.update(self._table(snapshot))
+
+    def _measure(self, nodes: Mapping[str, NodeFacts]) -> None:
+        now, (then, before) = time.monotonic(), self._before
+        if now - then < 1:
+            return
+        counts = {name: max(facts.rows_in or 0, facts.rows_out or 0) for name, facts in nodes.items()}
+        self._rates = {name: (count - before.get(name, 0)) / (now - then) for name, count in counts.items()}
+        self._before = (now, counts)
+
+    def _table(self, snapshot: Snapshot) -> Any:
+        from rich.table import Table
+
+        epochs = ", ".join(
+            f"{name}: epoch {query.last_epoch if query.last_epoch is not None else '–'} ({query.last_seconds:.2f} s)"
+            for name, query in snapshot.queries.items()
+        )
+        table = Table(
+            title=f"{snapshot.pipeline} · {snapshot.state} · {snapshot.seconds:.0f} s",
+            title_justify="left",
+            caption=epochs,
+            caption_justify="left",
+            box=None,
+        )
+        for heading, side in (
+            ("node", "left"),
+            ("", "left"),
+            ("rows in", "right"),
+            ("rows out", "right"),
+            ("rows/s", "right"),
+            ("bad", "right"),
+        ):
+            table.add_column(heading, justify=side, style="dim" if heading == "" else None)  # type: ignore[arg-type]  # both are names that Rich knows
+        for node in self._topology.nodes:
+            facts = snapshot.nodes.get(node.name)
+            table.add_row(
+                node.name,
+                node.component.type,
+                *_cells(facts),
+                f"{self._rates.get(node.name, 0):,.0f}",
+                f"{facts.rejected:,}" if facts else "",
+            )
+        return table
+
+
+def _cells(facts: NodeFacts | None) -> tuple[str, str]:
+    return (_number(facts.rows_in), _number(facts.rows_out)) if facts else ("", "")
+
+
+def _number(value: int | None) -> str:
+    return "" if value is None else f"{value:,}"

@@ -1,0 +1,122 @@
+"""`millstream plan`: what a run would do, and what changed since the last one, before anything runs."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from millstream.cli.output import Format, narrate, show
+from millstream.cli.pipelines import ConfigFile, PipelineFile, SettingFlags, load_or_fail, setting_flags
+
+if TYPE_CHECKING:
+    from millstream.engine.planning import PlanView
+    from millstream.plan.topology import Topology
+
+
+def plan(
+    pipeline: PipelineFile,
+    config: ConfigFile = None,
+    set_: SettingFlags = None,
+    offline: Annotated[bool, typer.Option(help="Do not start Spark: columns and types as far as they are known without it.")] = False,
+    format: Annotated[Format, typer.Option(help="`json` prints one object on stdout.")] = Format.text,
+) -> None:
+    """Show queries, columns and settings of a pipeline, and what changed since its last run."""
+    from millstream.engine.planning import require, view
+
+    topology = load_or_fail(pipeline, config, setting_flags(set_), warn=False)
+    if not offline and format is Format.text:
+        narrate("asking Spark …")
+    seen = view(topology, analyse=not offline)
+    show(finding for finding in seen.findings if finding.level == "warning")
+    if format is Format.json:
+        print(json.dumps(_document(seen), indent=2))
+    else:
+        print(_text(seen))
+    require(seen)
+
+
+def _document(seen: PlanView) -> dict[str, Any]:
+    from millstream.plan import types
+
+    return {
+        "pipeline": seen.topology.name,
+        "queries": [
+            {
+                "name": query.plan.name,
+                "sources": [node.name for node in query.plan.sources],
+                "nodes": [node.name for node in query.plan.below],
+                "sinks": [node.name for node in query.plan.sinks],
+                "last_epoch": query.committed if query.committed >= 0 else None,
+                "changes": [{"text": change.text, "breaking": change.breaking} for change in query.changes],
+            }
+            for query in seen.queries
+        ],
+        "columns": {name: types.columns(schema) if schema is not None else None for name, schema in seen.schemas.items()},
+        "settings": {name: {"value": value, "from": place} for name, value, place in settings_of(seen.topology)},
+        "connections": {
+            c.name: {k: {"value": masked(k, v), "from": c.origins.get(k)} for k, v in c.options.items()} for c in seen.topology.connections
+        },
+        "findings": [finding.as_dict() for finding in seen.findings],
+    }
+
+
+def _text(seen: PlanView) -> str:
+    lines = [f"pipeline {seen.topology.name}", ""]
+    for query in seen.queries:
+        progress = f"epoch {query.committed} is committed" if query.committed >= 0 else "not started yet"
+        steps = [query.plan.root.name, *(node.name for node in query.plan.below)]
+        lines.append(f"query {query.plan.name} ({progress})")
+        lines.append(f"  {' → '.join(steps)}  ⇒  {', '.join(node.name for node in query.plan.sinks)}")
+        lines += [f"  {'!' if change.breaking else '~'} {change.text}" for change in query.changes]
+        if any(change.breaking for change in query.changes):
+            sinks = ", ".join(node.name for node in query.plan.sinks)
+            lines.append(f"  ! progress cannot stay: a run needs --reset {query.plan.name}, and {sinks} will receive rows again")
+    return "\n".join([*lines, "", *_columns(seen), "", *_settings(seen.topology)])
+
+
+def _columns(seen: PlanView) -> list[str]:
+    from millstream.plan import types
+
+    lines = ["columns"]
+    for node in seen.topology.ordered():
+        if node.kind == "sink":
+            continue
+        schema = seen.schemas.get(node.name)
+        shown = ", ".join(f"{name} {kind}" for name, kind in types.columns(schema).items()) if schema is not None else "known when it runs"
+        lines.append(f"  {node.name}: {shown}")
+    return lines
+
+
+def _settings(topology: Topology) -> list[str]:
+    lines = ["settings"]
+    lines += [f"  {name} = {value}  ({place})" for name, value, place in settings_of(topology)]
+    for connection in topology.connections:
+        lines.append(f"connection {connection.name}")
+        lines += [
+            f"  {key} = {masked(key, value)}  ({connection.origins.get(key, 'pipeline')})" for key, value in connection.options.items()
+        ]
+    return lines
+
+
+def settings_of(topology: Topology) -> list[tuple[str, Any, str]]:
+    """Setting, value and the place it comes from."""
+    from millstream.plan.running import checkpoint_of
+
+    values = _flat(topology.settings.model_dump(mode="json"))
+    values["checkpoint"] = checkpoint_of(topology)
+    return [(name, value, topology.origins.get(name, "default")) for name, value in values.items() if value is not None]
+
+
+def masked(option: str, value: Any) -> str:
+    """Connections may hold anything: references to secrets are shown as such, values under telling names are not shown."""
+    telling = any(word in option.lower() for word in ("password", "secret", "token", "key", "credential"))
+    return str(value) if not telling or str(value).startswith("secret://") else "***"
+
+
+def _flat(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in values.items():
+        found |= _flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {prefix + key: value}
+    return found

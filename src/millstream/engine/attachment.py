@@ -1,0 +1,98 @@
+"""PySpark on our JVM, and off it again.
+
+PySpark keeps its gateway, context and session in class attributes and expects one JVM for the life of the process. What is needed
+to give it ours and to take it back, so that the next session of the process can have another, is in this module and nowhere else.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
+
+from millstream.errors import Diagnostic, SetupError
+
+if TYPE_CHECKING:
+    from py4j.java_gateway import JavaGateway
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    from millstream.engine.jvm import Jvm
+
+_STOP_TIMEOUT = 20.0
+
+
+def require_free() -> None:
+    """Refuse a second session in one process, which PySpark cannot have."""
+    core = _core()
+    if core and core._active_spark_context:
+        what = "a Spark session already runs in this process"
+        raise SetupError(Diagnostic("MS044", what, help="hand it over: `StreamEnvironment(spark=…)`; or stop it first"))
+
+
+def attach(gateway: JavaGateway, conf: Mapping[str, str]) -> SparkSession:
+    """A session in the JVM behind the gateway."""
+    from pyspark import SparkConf, SparkContext
+    from pyspark.sql import SparkSession
+
+    _release()
+    settings = SparkConf(_jvm=gateway.jvm)
+    for name, value in conf.items():
+        settings.set(name, value)
+    with _own_interrupts():
+        context = SparkContext(conf=settings, gateway=gateway)
+    context.pythonExec = conf["spark.pyspark.python"]
+    spark = SparkSession(context)
+    if "spark.sql.shuffle.partitions" not in conf:
+        spark.conf.set("spark.sql.shuffle.partitions", max(2, context.defaultParallelism))
+    return spark
+
+
+def detach(spark: SparkSession | None, jvm: Jvm, patience: float = 0.0) -> None:
+    """Stop Spark, end the JVM, and leave PySpark as if it had never been started."""
+    if spark:
+        guard = threading.Timer(_STOP_TIMEOUT, jvm.process.kill)
+        guard.daemon = True
+        guard.start()
+        with suppress(Exception):  # a JVM that is gone already cannot be stopped, and need not be
+            _stop(spark)
+        guard.cancel()
+    _release()
+    jvm.close(patience)
+
+
+def _stop(spark: SparkSession) -> None:
+    """Stop the session. PySpark waits up to half a second for a thread that polls; that one may end by itself."""
+    context = spark.sparkContext
+    server = context._accumulatorServer
+    context._accumulatorServer = None  # type: ignore[assignment]  # as PySpark's own stop does
+    threading.Thread(target=server.shutdown, daemon=True).start()
+    spark.stop()
+
+
+def _release() -> None:
+    """Let go of the JVM that PySpark knows: ours, or one that the user's stopped session has left behind."""
+    core = _core()
+    if core and (gateway := core._gateway):
+        core._gateway = core._jvm = core._active_spark_context = None
+        with suppress(Exception):  # its other end may be gone
+            gateway.shutdown()
+            gateway.proc.stdin.close()
+
+
+def _core() -> type[SparkContext] | None:
+    """PySpark's context class, if PySpark has been imported."""
+    module = sys.modules.get("pyspark.core.context")
+    return module.SparkContext if module else None
+
+
+@contextmanager
+def _own_interrupts() -> Iterator[None]:
+    """Keep PySpark from replacing the handler of Ctrl-C."""
+    before = signal.getsignal(signal.SIGINT)
+    yield
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, before)

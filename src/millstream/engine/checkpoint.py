@@ -1,0 +1,160 @@
+"""Everything that touches a checkpoint: whose it is, who uses it now, what Spark has planned and committed in it.
+
+<checkpoint>/_millstream/pipeline.json       whose progress this is
+<checkpoint>/_millstream/lock                the run that uses it: process and host
+<checkpoint>/_millstream/plans/<query>.json  the plans that its epochs were made with
+<checkpoint>/_millstream/nodes/<node>/       what a node keeps: pinned files, schema
+<checkpoint>/_millstream/staged/<query>/     rows of nodes that cannot be computed twice
+<checkpoint>/queries/<query>/                Spark's own: offsets, commits, state
+<checkpoint>/logs/                           the JVM's logs
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from millstream.clients.storage import Storage
+from millstream.engine.lease import Lease, take
+from millstream.errors import Diagnostic, RunError
+
+OWN = "_millstream"
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetEntry:
+    """One planned epoch in Spark's offset log."""
+
+    digest: str
+    time_ms: int
+    offsets: tuple[Any, ...]
+    """One per source, in the order of the plan; None where a source has none."""
+
+
+class Checkpoint:
+    """One pipeline's progress."""
+
+    def __init__(self, storage: Storage, pipeline: str) -> None:
+        self.storage, self.pipeline = storage, pipeline
+
+    def claim(self) -> Lease:
+        """Take the lease and make sure that the progress is this pipeline's."""
+        lease = take(self.storage.child(OWN), self.storage.url)
+        try:
+            self._identify()
+        except BaseException:
+            lease.release()
+            raise
+        return lease
+
+    def query(self, name: str) -> QueryCheckpoint:
+        return QueryCheckpoint(self.storage, name)
+
+    def node(self, name: str) -> Storage:
+        return self.storage.child(f"{OWN}/nodes/{name}")
+
+    def queries(self) -> list[str]:
+        """Queries that progress is kept of."""
+        return self.storage.names("queries")
+
+    def reset(self, query: str, nodes: list[str]) -> None:
+        """Forget a query: its offsets and state, its plans, and what its sources pinned."""
+        self.storage.delete(f"queries/{query}")
+        self.storage.delete(f"{OWN}/plans/{query}.json")
+        self.storage.delete(f"{OWN}/staged/{query}")
+        self.storage.delete(f"{OWN}/finished/{query}.json")
+        for node in nodes:
+            self.storage.delete(f"{OWN}/nodes/{node}")
+
+    def finished(self, query: str) -> str | None:
+        """When a bounded query came to its end."""
+        data = self.read_json(f"{OWN}/finished/{query}.json")
+        return data["at"] if data else None
+
+    def finish(self, query: str, at: str) -> None:
+        self.storage.put_once(f"{OWN}/finished/{query}.json", json.dumps({"at": at}).encode())
+
+    def read_json(self, path: str) -> Any:
+        data = self.storage.read(path)
+        if data is None:
+            return None
+        try:
+            return json.loads(data)
+        except ValueError:
+            raise RunError(damaged(f"{self.storage.url}/{path}", "it is not the JSON that was written")) from None
+
+    def _identify(self) -> None:
+        path = f"{OWN}/pipeline.json"
+        if self.storage.put_once(path, json.dumps({"pipeline": self.pipeline, "format": 1}).encode()):
+            if self.storage.names("queries"):
+                raise RunError(damaged(self.storage.url, "it holds queries, and not the name of their pipeline"))
+            return
+        owner = self.read_json(path).get("pipeline")
+        if owner != self.pipeline:
+            message = f"the checkpoint `{self.storage.url}` belongs to pipeline `{owner}`, not to `{self.pipeline}`"
+            raise RunError(Diagnostic("MS051", message, help=f"use another `settings.checkpoint`, or name the pipeline `{owner}` again"))
+
+
+class QueryCheckpoint:
+    """Spark's part of a checkpoint, for one query."""
+
+    def __init__(self, root: Storage, name: str) -> None:
+        self.name, self.root = name, root
+        self.storage = root.child(f"queries/{name}")
+
+    @property
+    def url(self) -> str:
+        return self.storage.url
+
+    def query_id(self) -> str:
+        """Spark's identity of the query, made at its first start; empty before."""
+        data = self.storage.read("metadata")
+        if data is None:
+            return ""
+        try:
+            return str(json.loads(data)["id"])
+        except (ValueError, KeyError):
+            raise RunError(damaged(f"{self.url}/metadata", "it does not name a query")) from None
+
+    def planned(self) -> int:
+        """The last epoch that Spark has planned; -1 when there is none."""
+        return self._last("offsets")
+
+    def committed(self) -> int:
+        return self._last("commits")
+
+    def entry(self, epoch: int) -> OffsetEntry:
+        """One epoch of the offset log."""
+        path = f"offsets/{epoch}"
+        data = self.storage.read(path)
+        try:
+            lines = (data or b"").decode().split("\n")
+            if lines[0] != "v1":
+                raise ValueError(f"it starts with `{lines[0][:20]}` instead of `v1`")
+            metadata = json.loads(lines[1])
+            offsets = tuple(None if line == "-" else json.loads(line) for line in lines[2:] if line)
+        except (ValueError, IndexError, UnicodeDecodeError) as error:
+            raise RunError(damaged(f"{self.url}/{path}", str(error) or "it is cut off")) from None
+        return OffsetEntry(hashlib.sha256(data or b"").hexdigest(), int(metadata["batchTimestampMs"]), offsets)
+
+    def examine(self) -> None:
+        """Read what a start relies on, so that damage is found before anything runs."""
+        planned, committed = self.planned(), self.committed()
+        if planned >= 0:
+            if not self.query_id():
+                raise RunError(damaged(f"{self.url}/metadata", "it is missing"))
+            self.entry(planned)
+        if committed > planned:
+            raise RunError(damaged(f"{self.url}/offsets", f"epoch {committed} is committed and was never planned"))
+        if committed >= 0 and not (self.storage.read(f"commits/{committed}") or b"").startswith(b"v"):
+            raise RunError(damaged(f"{self.url}/commits/{committed}", "it is empty or cut off"))
+
+    def _last(self, folder: str) -> int:
+        return max((int(name) for name in self.storage.names(folder) if name.isdigit()), default=-1)
+
+
+def damaged(place: str, reason: str) -> Diagnostic:
+    help_ = "restore the checkpoint from a copy, or start the query anew with `--reset QUERY`"
+    return Diagnostic("MS052", f"the checkpoint file `{place}` is damaged: {reason}", help=help_)

@@ -1,0 +1,146 @@
+"""The engine as the front doors see it: a plan goes in, a report comes out.
+
+The order matters for the first second. What can refuse a run without Spark does so first (whose checkpoint is it, is it finished);
+then the JVM is started; only then is PySpark imported, while the JVM starts.
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from millstream.clients.storage import is_local, open_storage
+from millstream.engine.checkpoint import Checkpoint
+from millstream.engine.session import Profile, Session, SessionOptions, begin
+from millstream.errors import Diagnostic, RunError, SpecError, nearest
+from millstream.observe.facts import Recorder
+from millstream.observe.report import Report
+from millstream.plan.components import Source
+from millstream.plan.cutting import QueryPlan, cut
+from millstream.plan.rules import check
+from millstream.plan.running import RunOptions, checkpoint_of
+from millstream.plan.secrets import Secret
+from millstream.plan.topology import Topology
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+class SparkEngine:
+    """Runs plans on Spark: on a session of its own, or on one that the caller has."""
+
+    def __init__(self, spark: SparkSession | None = None) -> None:
+        self._spark = spark
+
+    def run(self, topology: Topology, options: RunOptions) -> Report:
+        """Run to the end of the input, to a stop or to a failure."""
+        errors = [finding for finding in check(topology) if finding.level == "error"]
+        if errors:
+            raise SpecError(errors)
+        started, queries, url = time.monotonic(), cut(topology), checkpoint_of(topology)
+        recorder = Recorder(topology.name)
+        if is_local(url):
+            checkpoint = Checkpoint(open_storage(url), topology.name)
+            lease = checkpoint.claim()
+            try:
+                if self._finished(checkpoint, queries, options, recorder):
+                    return _report(recorder, url, {})
+                with self._session(topology, queries) as session:
+                    return self._execute(topology, queries, checkpoint, session, recorder, options, started)
+            finally:
+                lease.release()
+        with self._session(topology, queries) as session:
+            checkpoint = Checkpoint(open_storage(url, session.spark), topology.name)
+            lease = checkpoint.claim()
+            try:
+                return self._execute(topology, queries, checkpoint, session, recorder, options, started)
+            finally:
+                lease.release()
+
+    def _execute(
+        self,
+        topology: Topology,
+        queries: tuple[QueryPlan, ...],
+        checkpoint: Checkpoint,
+        session: Session,
+        recorder: Recorder,
+        options: RunOptions,
+        started: float,
+    ) -> Report:
+        from millstream.engine.execution import Execution
+
+        _reset(queries, checkpoint, options.reset)
+        times = dict(session.times)
+        execution = Execution(topology, checkpoint, session.spark, recorder, options)
+        execution.run([query for query in queries if not checkpoint.finished(query.name)])
+        times["run"] = time.monotonic() - started - sum(times.values())
+        return _report(recorder, checkpoint.storage.url, times)
+
+    def _session(self, topology: Topology, queries: tuple[QueryPlan, ...]) -> Session:
+        if self._spark is not None:
+            return Session.adopt(self._spark)
+        return open_session(topology, queries)
+
+    def _finished(self, checkpoint: Checkpoint, queries: tuple[QueryPlan, ...], options: RunOptions, recorder: Recorder) -> bool:
+        """Whether every query has come to the end of its bounded input in an earlier run."""
+        ends = {query.name: checkpoint.finished(query.name) for query in queries}
+        if options.reset or not all(ends.values()):
+            return False
+        end = max(end for end in ends.values() if end)
+        recorder.note(f"this pipeline finished at {end}; what came later is not read (`--reset QUERY` starts anew)")
+        recorder.state("done")
+        return True
+
+
+def open_session(topology: Topology, queries: tuple[QueryPlan, ...]) -> Session:
+    """A session with the plan's settings; importing PySpark overlaps with the start of the JVM."""
+    settings = topology.settings
+    conf = {key: value.reveal() if isinstance(value, Secret) else value for key, value in settings.spark.items()}
+    if settings.state_partitions:
+        conf.setdefault("spark.sql.shuffle.partitions", str(settings.state_partitions))
+    options = SessionOptions(
+        app_name=topology.name,
+        master=settings.master,
+        conf=conf,
+        profile=profile_of(topology, queries),
+        extras=tuple(sorted({extra for node in topology.nodes for extra in node.component.extras()})),
+        log_dir=_log_dir(topology),
+        driver_memory=f"{settings.driver_memory.bytes >> 20}m" if settings.driver_memory else None,
+    )
+    starting = begin(options)
+    try:
+        import millstream.engine.execution  # noqa: F401 — imported here so that PySpark loads while the JVM starts
+
+        return starting.finish()
+    except BaseException:
+        starting.abandon()
+        raise
+
+
+def profile_of(topology: Topology, queries: tuple[QueryPlan, ...]) -> Profile:
+    """`auto`: a quick start for small bounded work, throughput for everything else."""
+    if topology.settings.profile != "auto":
+        return topology.settings.profile
+    sources = [node.component for query in queries for node in query.sources]
+    return "short" if all(isinstance(source, Source) and source.bounded and source.small for source in sources) else "long"
+
+
+def _log_dir(topology: Topology) -> Path:
+    url = checkpoint_of(topology)
+    base = Path(url.removeprefix("file://")) if is_local(url) else Path(".millstream") / topology.name
+    return base / "logs"
+
+
+def _reset(queries: tuple[QueryPlan, ...], checkpoint: Checkpoint, names: tuple[str, ...]) -> None:
+    known = {query.name: query for query in queries}
+    stored = set(checkpoint.queries())
+    for name in names:
+        if name not in known and name not in stored:
+            raise RunError(Diagnostic("MS057", f"there is no query `{name}`", help=nearest(name, {*known, *stored})))
+        nodes = [node.name for node in known[name].sources] if name in known else []
+        checkpoint.reset(name, nodes)
+
+
+def _report(recorder: Recorder, url: str, times: dict[str, float]) -> Report:
+    return Report(recorder.snapshot(), url, times)

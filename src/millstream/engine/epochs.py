@@ -1,0 +1,153 @@
+"""One epoch: every sink stages its rows; when all are staged, every sink commits them together with the epoch's number.
+
+Spark calls this once per micro-batch and, after a crash, again for the same one. A sink that already holds the epoch (its ledger says
+so, with the same digest of Spark's offset entry) is skipped. A ledger with another digest means that checkpoint and target come
+from different histories: nothing is written then.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from pyspark.sql import DataFrame
+
+from millstream.engine.checkpoint import OffsetEntry, QueryCheckpoint
+from millstream.engine.frames import EpochFrames
+from millstream.engine.lowering import Lowering
+from millstream.errors import Diagnostic, RunError
+from millstream.observe.facts import EpochFacts, Recorder
+from millstream.plan.components import Epoch, LedgerEntry, Sink, Source, Staged
+from millstream.plan.cutting import QueryPlan
+from millstream.plan.nodes import Node
+
+
+@dataclass
+class EpochLoop:
+    """What `foreachBatch` calls. One instance serves a query from start to restart."""
+
+    plan_for: Callable[[int], QueryPlan]
+    """An epoch that was planned with an older plan is finished with it."""
+    checkpoint: QueryCheckpoint
+    lowering: Lowering
+    recorder: Recorder
+    stopping: Callable[[], bool]
+    bounded: bool = False
+    """Whether the end of the input is found here, by the offsets."""
+    ledgers: dict[str, LedgerEntry | None] = field(default_factory=dict)
+    failure: BaseException | None = None
+    failed_node: str = ""
+    finished_at: int | None = None
+    """The epoch after which a bounded input has no more rows."""
+    scans: dict[int, int] = field(default_factory=dict)
+    """epoch → how often its root was read: the divisor of Spark's own input count"""
+
+    def __call__(self, frame: DataFrame, number: int) -> None:
+        if self.finished_at is not None and number > self.finished_at:
+            return
+        if self.stopping():
+            raise StopRequested
+        try:
+            self._run(frame, number)
+        except BaseException as error:
+            self.failure = error
+            raise
+
+    def _run(self, frame: DataFrame, number: int) -> None:
+        started, entry, plan = time.monotonic(), self.checkpoint.entry(number), self.plan_for(number)
+        clock = datetime.fromtimestamp(entry.time_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S.%f")
+        frames = EpochFrames(plan, frame, self.lowering, number, clock, entry.time_ms)
+        try:
+            staged, skipped = self._stage(plan, frames, number, entry, clock)
+            dropped = frames.dropped() if staged else {}
+            self._commit(staged)
+        finally:
+            frames.release()
+        self.scans[number] = frames.scans
+        self._note(plan, staged, skipped, dropped, number, time.monotonic() - started)
+        if self.bounded and self._exhausted(plan, entry):
+            self.finished_at = number
+
+    def _stage(
+        self, plan: QueryPlan, frames: EpochFrames, number: int, entry: OffsetEntry, clock: str
+    ) -> tuple[list[tuple[Node, Staged, Epoch]], list[str]]:
+        staged: list[tuple[Node, Staged, Epoch]] = []
+        skipped: list[str] = []
+        try:
+            for sink in plan.sinks:
+                self.failed_node = sink.name
+                epoch = Epoch(self.checkpoint.query_id(), sink.name, number, entry.digest, clock)
+                if self._holds(sink, epoch):
+                    skipped.append(sink.name)
+                    continue
+                rows = frames.for_sink(sink)
+                staged.append((sink, _sink(sink).stage(rows, epoch), epoch))
+        except BaseException:
+            for sink, work, epoch in staged:
+                _sink(sink).abort(work, epoch)
+            raise
+        if not staged and plan.stateful:
+            frames.rows(plan.root.name).write.format("noop").mode("append").save()
+        return staged, skipped
+
+    def _commit(self, staged: list[tuple[Node, Staged, Epoch]]) -> None:
+        for sink, work, epoch in staged:
+            self.failed_node = sink.name
+            _sink(sink).commit(work, epoch)
+            self.ledgers[sink.name] = LedgerEntry(epoch.number, epoch.digest)
+        self.failed_node = ""
+
+    def _holds(self, sink: Node, epoch: Epoch) -> bool:
+        if sink.name not in self.ledgers:
+            self.ledgers[sink.name] = _sink(sink).ledger(self.lowering.spark, epoch)
+        held = self.ledgers[sink.name]
+        if held is None or held.epoch < epoch.number:
+            return False
+        if held.epoch == epoch.number and held.digest == epoch.digest:
+            return True
+        message = f"sink `{sink.name}` already holds epoch {held.epoch}, and the checkpoint is at epoch {epoch.number} of another history"
+        detail = "the checkpoint was restored from an older copy, or its epochs were cut differently; nothing was written"
+        raise RunError(
+            Diagnostic(
+                "MS055",
+                message,
+                sink.span,
+                detail=detail,
+                help=f"restore both from the same time, or `--reset {self.checkpoint.name}` with an empty target",
+            )
+        )
+
+    def _note(
+        self,
+        plan: QueryPlan,
+        staged: list[tuple[Node, Staged, Epoch]],
+        skipped: list[str],
+        dropped: dict[str, int],
+        number: int,
+        seconds: float,
+    ) -> None:
+        rows = {sink.name: work.rows for sink, work, _ in staged if work.rows is not None}
+        letters = {sink.name: plan.rejecting(sink) for sink in plan.sinks}
+        rejected = dropped | {nodes[0].name: rows[name] for name, nodes in letters.items() if len(nodes) == 1 and name in rows}
+        self.recorder.epoch(EpochFacts(plan.name, number, seconds, rows, rejected, tuple(skipped)))
+        known: dict[str, int] = {}
+        for sink in plan.sinks:
+            if sink.name in rows and sink.inputs and not letters[sink.name] and plan.node(sink.inputs[0]).kind == "transform":
+                known[sink.inputs[0]] = rows[sink.name]
+        for name, count in known.items():
+            self.recorder.passed(name, count)
+
+    def _exhausted(self, plan: QueryPlan, entry: OffsetEntry) -> bool:
+        pairs = zip(plan.sources, entry.offsets, strict=False)
+        return all(isinstance(node.component, Source) and offset is not None and node.component.exhausted(offset) for node, offset in pairs)
+
+
+class StopRequested(Exception):  # noqa: N818 — not an error: the next epoch is refused because the run is stopping
+    """Raised instead of starting another epoch."""
+
+
+def _sink(node: Node) -> Sink:
+    assert isinstance(node.component, Sink)
+    return node.component

@@ -1,0 +1,151 @@
+"""What changed since the last run, and whether progress can stay.
+
+Every query stores its plan. What stands at or above the root gives the offsets and the state their meaning: if that changed, the run
+is refused, with the difference. What stands below may change: an epoch that is half done is finished with the plan it was begun with,
+and the new plan starts at the next.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from millstream.engine.checkpoint import OWN, Checkpoint, QueryCheckpoint
+from millstream.errors import Diagnostic, RunError
+from millstream.plan.cutting import QueryPlan, cut
+from millstream.plan.document import from_document, functions_of, node_document, to_document
+from millstream.plan.nodes import Node
+from millstream.plan.topology import Topology
+
+_COSMETIC = {"description", "telemetry"}
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One difference between the stored plan and this one."""
+
+    node: str
+    text: str
+    breaking: bool
+    """Whether progress cannot stay."""
+
+
+def changes(topology: Topology, plan: QueryPlan, checkpoint: Checkpoint) -> list[Change]:
+    """How a query differs from what its checkpoint was made with; nothing when there is none."""
+    stored = _stored(checkpoint, plan.name)
+    if not stored:
+        return []
+    old, new = stored["plans"][-1]["nodes"], _nodes(plan)
+    above = {node.name for node in plan.above} | set(stored["above"])
+    return [
+        Change(name, text, name in above and breaking)
+        for name in dict.fromkeys([*old, *new])
+        for text, breaking in _differences(name, old.get(name), new.get(name), plan)
+    ]
+
+
+def admit(topology: Topology, plan: QueryPlan, checkpoint: Checkpoint, accept_change: bool) -> PlanHistory:
+    """Let the query start with this plan, or refuse it with the reason."""
+    found = changes(topology, plan, checkpoint)
+    breaking = [change for change in found if change.breaking]
+    if breaking:
+        raise RunError(_refusal(plan, breaking))
+    history = PlanHistory(topology, plan, checkpoint, checkpoint.query(plan.name))
+    history.append(found, accept_change)
+    return history
+
+
+class PlanHistory:
+    """Which plan an epoch is run with."""
+
+    def __init__(self, topology: Topology, plan: QueryPlan, checkpoint: Checkpoint, query: QueryCheckpoint) -> None:
+        self._topology, self._plan, self._checkpoint, self._query = topology, plan, checkpoint, query
+        self._since = 0
+        self._earlier: QueryPlan | None = None
+
+    def plan_for(self, epoch: int) -> QueryPlan:
+        return self._earlier if self._earlier is not None and epoch < self._since else self._plan
+
+    def append(self, found: list[Change], accept_change: bool) -> None:
+        stored = _stored(self._checkpoint, self._plan.name)
+        if stored is None:
+            self._write([self._entry(self._query.committed() + 1)])
+            return
+        last = stored["plans"][-1]
+        self._since = last["from"]
+        if not found:
+            return
+        planned, committed = self._query.planned(), self._query.committed()
+        if planned > committed:
+            self._finish_with(last, planned, accept_change)
+        self._since = planned + 1
+        self._write([*stored["plans"][-1:], self._entry(self._since)])
+
+    def _finish_with(self, last: dict[str, Any], epoch: int, accept_change: bool) -> None:
+        if last["document"] is not None:
+            old = from_document(last["document"], self._topology.directory)
+            self._earlier = next((plan for plan in cut(old) if plan.name == self._plan.name), None)
+        elif not accept_change:
+            message = f"epoch {epoch} of query `{self._plan.name}` is half done, and the plan it was begun with could not be stored"
+            raise RunError(Diagnostic("MS054", message, help="`--accept-change` finishes it with the plan at hand"))
+
+    def _entry(self, since: int) -> dict[str, Any]:
+        storable = all(ref.named for node in self._topology.nodes for ref in functions_of(node.component))
+        return {"from": since, "nodes": _nodes(self._plan), "document": to_document(self._topology) if storable else None}
+
+    def _write(self, plans: list[dict[str, Any]]) -> None:
+        above = [node.name for node in self._plan.above]
+        self._checkpoint.storage.put(_path(self._plan.name), json.dumps({"above": above, "plans": plans}, indent=1, default=str).encode())
+
+
+def _stored(checkpoint: Checkpoint, query: str) -> Any:
+    return checkpoint.read_json(_path(query))
+
+
+def _path(query: str) -> str:
+    return f"{OWN}/plans/{query}.json"
+
+
+def _nodes(plan: QueryPlan) -> dict[str, Any]:
+    """Every node of the query as plain data."""
+    documents = {node.name: {**node_document(node), "from": list(node.inputs)} for node in (*plan.nodes, *plan.sinks)}
+    return {
+        name: {k: v for k, v in document.items() if k not in _COSMETIC}
+        for name, document in json.loads(json.dumps(documents, default=str)).items()
+    }
+
+
+def _differences(name: str, old: Any, new: Any, plan: QueryPlan) -> Iterator[tuple[str, bool]]:
+    if old is None:
+        yield f"`{name}` is new", True
+    elif new is None:
+        yield f"`{name}` is gone", True
+    else:
+        adjustable = _adjustable(plan, name)
+        for key in dict.fromkeys([*old, *new]):
+            if old.get(key) != new.get(key):
+                yield f"`{name}`: `{key}` was {_shown(old.get(key))}, is {_shown(new.get(key))}", key not in adjustable
+
+
+def _adjustable(plan: QueryPlan, name: str) -> frozenset[str]:
+    nodes: list[Node] = [node for node in (*plan.nodes, *plan.sinks) if node.name == name]
+    return (nodes[0].component.adjustable if nodes else frozenset()) | {"on_error", "primary_key"}
+
+
+def _shown(value: Any) -> str:
+    return "not set" if value is None else f"`{value}`"
+
+
+def _refusal(plan: QueryPlan, breaking: list[Change]) -> Diagnostic:
+    sinks = ", ".join(f"`{sink.name}`" for sink in plan.sinks)
+    detail = "\n".join(f"- {change.text}" for change in breaking)
+    help_ = f"undo the change, or `--reset {plan.name}` reads from the start again; then {sinks} will receive rows again"
+    return Diagnostic(
+        "MS053",
+        f"query `{plan.name}` cannot go on: the plan changed where its progress is kept",
+        plan.root.span,
+        detail=detail,
+        help=help_,
+    )

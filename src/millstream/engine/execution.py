@@ -1,0 +1,123 @@
+"""One run of a plan on a session: schemas are settled, queries are admitted and started, watched until all are done."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from millstream.engine.checkpoint import Checkpoint
+from millstream.engine.evolution import admit
+from millstream.engine.failures import translate
+from millstream.engine.lowering import Lowering
+from millstream.engine.queries import RunningQuery
+from millstream.errors import SpecError
+from millstream.observe.facts import Recorder
+from millstream.plan import types
+from millstream.plan.components import Component, Source
+from millstream.plan.cutting import QueryPlan
+from millstream.plan.rules import check
+from millstream.plan.running import RunOptions
+from millstream.plan.secrets import Redactor, Secret
+from millstream.plan.topology import Topology
+
+_TICK_SECONDS = 0.1
+
+
+class Execution:
+    """Runs the queries of one plan."""
+
+    def __init__(self, topology: Topology, checkpoint: Checkpoint, spark: SparkSession, recorder: Recorder, options: RunOptions) -> None:
+        self._topology, self._checkpoint, self._spark = topology, checkpoint, spark
+        self._recorder, self._options = recorder, options
+        self._redact = Redactor(secrets_of(topology))
+
+    def run(self, plans: list[QueryPlan]) -> None:
+        queries = self._prepare(plans)
+        self._recorder.state("running")
+        for query in queries:
+            query.start()
+        try:
+            self._watch(queries)
+        finally:
+            for query in queries:
+                if query.handle is not None and query.handle.isActive:
+                    query.handle.stop()
+        failures = [query.failure for query in queries if query.failure]
+        if failures:
+            self._recorder.state("failed")
+            raise failures[0]
+        self._recorder.state("stopped" if self._options.stop.is_set() else "done")
+
+    def _prepare(self, plans: list[QueryPlan]) -> list[RunningQuery]:
+        for plan in plans:
+            self._checkpoint.query(plan.name).examine()
+        histories = [admit(self._topology, plan, self._checkpoint, self._options.accept_change) for plan in plans]
+        lowering = Lowering(self._spark, self._checkpoint, self._topology.directory, self._schemas(plans))
+        settings, stop = self._topology.settings, self._options.stop
+        return [
+            RunningQuery(plan, history, self._checkpoint, lowering, settings, self._recorder, stop, self._redact, self._topology.name)
+            for plan, history in zip(plans, histories, strict=True)
+        ]
+
+    def _watch(self, queries: list[RunningQuery]) -> None:
+        while not all(query.done for query in queries):
+            for query in queries:
+                query.watch()
+            if any(query.failure for query in queries):
+                self._options.stop.set()
+            if self._options.watch is not None:
+                self._options.watch(self._recorder.snapshot())
+            if not all(query.done for query in queries):
+                time.sleep(_TICK_SECONDS)
+
+    def _schemas(self, plans: list[QueryPlan]) -> dict[str, pa.Schema]:
+        """Schemas of the sources: as declared, as pinned at the first start, or as the data says now."""
+        names = dict.fromkeys(node.name for plan in plans for node in plan.sources)
+        found = {name: self._schema(name) for name in names}
+        errors = [finding for finding in check(self._topology, found) if finding.level == "error"]
+        if errors:
+            raise SpecError(errors)
+        return found
+
+    def _schema(self, name: str) -> pa.Schema:
+        node = self._topology.node(name)
+        assert isinstance(node.component, Source)
+        declared = node.component.output()
+        if declared is not None:
+            return declared
+        storage = self._checkpoint.node(name)
+        pinned = storage.read("schema.json")
+        if pinned is not None:
+            return types.schema(json.loads(pinned))
+        try:
+            schema = node.component.discover(self._spark, Lowering(self._spark, self._checkpoint, self._topology.directory).context(node))
+        except Exception as error:
+            raise translate(error, [node], name, self._redact, self._topology.name) from error
+        storage.put_once("schema.json", json.dumps(types.columns(schema)).encode())
+        return schema
+
+
+def secrets_of(topology: Topology) -> list[Secret]:
+    """Every secret that a plan refers to."""
+    values: list[Any] = [topology.settings.spark]
+    values += [node.component for node in topology.nodes]
+    values += [connection.options for connection in topology.connections]
+    return [secret for value in values for secret in _secrets_in(value)]
+
+
+def _secrets_in(value: Any) -> list[Secret]:
+    if isinstance(value, Secret):
+        return [value]
+    if isinstance(value, str) and value.startswith("secret://"):
+        return [Secret(value)]
+    if isinstance(value, Component):
+        return [secret for inner in value.__dict__.values() for secret in _secrets_in(inner)]
+    if isinstance(value, dict):
+        return [secret for inner in value.values() for secret in _secrets_in(inner)]
+    if isinstance(value, list | tuple):
+        return [secret for inner in value for secret in _secrets_in(inner)]
+    return []

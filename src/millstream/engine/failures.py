@@ -1,0 +1,255 @@
+"""Spark's failures in one screen: the node, its line in the pipeline, the cause, and the user's own Python frame.
+
+Exceptions are looked through for what a person can act on. The JVM's trace stays in the log, and is shown with `--debug`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+
+from millstream.errors import Diagnostic, MillstreamError, RunError, Span, TransientError
+from millstream.plan.nodes import Node
+from millstream.plan.rules import text_place
+from millstream.plan.secrets import Redactor
+
+NODE_MARK = re.compile(r"millstream-node: (\S+)")
+SCHEMA_MARK = "millstream-schema:"
+_FRAME = re.compile(r'File "([^"]+)", line (\d+), in (\S+)(?:\n\s+(?!File)([^\n]+))?')
+_CONDITION = re.compile(r"\[([A-Z][A-Z0-9_.]+)\]")
+_SQL_PLACE = re.compile(r"== SQL(?: of [^(]*)?\(line (\d+), position (\d+)\) ==")
+_ROW_CONDITIONS = {
+    "DIVIDE_BY_ZERO",
+    "REMAINDER_BY_ZERO",
+    "INTERVAL_DIVIDED_BY_ZERO",
+    "ARITHMETIC_OVERFLOW",
+    "BINARY_ARITHMETIC_OVERFLOW",
+}
+_ROW_PREFIXES = (
+    "CAST_",
+    "INVALID_ARRAY_INDEX",
+    "NUMERIC_VALUE_OUT_OF_RANGE",
+    "CANNOT_PARSE_",
+    "CANNOT_CHANGE_",
+    "DATETIME_",
+    "MAP_KEY",
+    "INVALID_",
+)
+_TRANSIENT = (
+    "ConnectException",
+    "Connection refused",
+    "Connection reset",
+    "SocketTimeoutException",
+    "UnknownHostException",
+    "NoRouteToHost",
+)
+
+
+def translate(error: BaseException, nodes: Sequence[Node], where: str, redact: Redactor, pipeline: str) -> RunError:
+    """The failure as one diagnostic. `where` is the node that the engine was busy with."""
+    if isinstance(error, RunError):
+        return error
+    if isinstance(error, MillstreamError):
+        return RunError(error.diagnostics)
+    text = redact(_text_of(error))
+    for recognise in (_python, _worker, _storage, _row, _analysis, _transient):
+        found = recognise(text, nodes, where)
+        if found is not None:
+            kind = TransientError if found.code == "MS069" else RunError
+            return kind(_named(found, pipeline))
+    node = _node(nodes, where)
+    return RunError(
+        _named(
+            Diagnostic(
+                "MS079",
+                f"Spark stopped the query: {_first_line(text)}",
+                node.span if node else None,
+                help="`--debug` shows the whole trace",
+            ),
+            pipeline,
+        )
+    )
+
+
+def _python(text: str, nodes: Sequence[Node], where: str) -> Diagnostic | None:
+    mark = NODE_MARK.search(text)
+    if mark is None:
+        return None
+    node = _node(nodes, mark[1])
+    reason = _last_line(text[: mark.start()]) or _last_line(text)
+    if SCHEMA_MARK in text:
+        sentence = text.split(SCHEMA_MARK, 1)[1].strip().splitlines()[0]
+        return Diagnostic(
+            "MS064",
+            f"`{mark[1]}`: {sentence}",
+            _place(node, "function"),
+            help="return a batch of the declared schema, or correct `schema`",
+        )
+    frames = [match for match in _FRAME.finditer(text) if not _foreign(match[1])]
+    detail = (
+        f"{frames[-1][1]}:{frames[-1][2]} in {frames[-1][3]}" + (f"\n    {frames[-1][4].strip()}" if frames[-1][4] else "")
+        if frames
+        else ""
+    )
+    return Diagnostic(
+        "MS063",
+        f"the function of `{mark[1]}` raised {reason}",
+        _place(node, "function"),
+        detail=detail,
+        help="`on_error: drop` or `{dead_letter: SINK}` lets the good rows pass",
+    )
+
+
+def _worker(text: str, nodes: Sequence[Node], where: str) -> Diagnostic | None:
+    if "Python worker exited unexpectedly" not in text and "Python worker failed to connect" not in text:
+        return None
+    python = [node for node in nodes if node.component.type == "python"]
+    name = f" of `{python[0].name}`" if len(python) == 1 else ""
+    place = _place(python[0], "function") if len(python) == 1 else None
+    return Diagnostic(
+        "MS065",
+        f"the Python worker{name} died in the middle of a batch",
+        place,
+        help="was it killed for its memory? a smaller `batch_size` needs less",
+    )
+
+
+def _storage(text: str, nodes: Sequence[Node], where: str) -> Diagnostic | None:
+    node = _node(nodes, where)
+    span, name = (node.span, f"`{where}`") if node else (None, "the pipeline")
+    if "No space left on device" in text or "Disk quota exceeded" in text:
+        return Diagnostic(
+            "MS068",
+            f"{name} could not write: the disk is full",
+            span,
+            help="make room and run again; the epoch is repeated, and nothing half-written is visible",
+        )
+    if "MALFORMED_RECORD_IN_PARSING" in text or "MALFORMED_CSV_RECORD" in text or "Malformed records are detected" in text:
+        return _malformed(text, nodes)
+    if "Permission denied" in text or "AccessControlException" in text:
+        path = re.search(r"(/[^\s:'\"()]+)[^\n]*Permission denied", text)
+        return Diagnostic("MS061", f"{name}: permission denied{f' on `{path[1]}`' if path else ''}", span)
+    if re.search(
+        r"Mkdirs failed|Not a directory|NotDirectoryException|ParentNotDirectoryException|FileAlreadyExistsException|Read-only file system",
+        text,
+    ):
+        return Diagnostic("MS068", f"{name} could not write: {_first_line(text)}", span)
+    if "PATH_NOT_FOUND" in text or "FileNotFoundException" in text:
+        return Diagnostic("MS060", f"{name}: {_first_line(text)}", span)
+    return None
+
+
+def _malformed(text: str, nodes: Sequence[Node]) -> Diagnostic:
+    sources = [node for node in nodes if node.kind == "source" and node.component.type == "file"]
+    file = re.search(r"(?:file:)?(/[^\s\"']+\.[A-Za-z0-9]+)", text)
+    record = re.search(r"(?:parsing|record): (.{1,160})", text)
+    name = f"`{sources[0].name}`" if len(sources) == 1 else "a file source"
+    detail = "\n".join(part for part in [f"file: {file[1]}" if file else "", f"row: {record[1]}" if record else ""] if part)
+    help_ = "`on_error: drop` leaves such rows out, `on_error: {dead_letter: SINK}` keeps them"
+    return Diagnostic(
+        "MS062",
+        f"a row of {name} does not fit its format or schema",
+        sources[0].span if len(sources) == 1 else None,
+        detail=detail,
+        help=help_,
+    )
+
+
+def _row(text: str, nodes: Sequence[Node], where: str) -> Diagnostic | None:
+    condition = _CONDITION.search(text)
+    if condition is None or not (condition[1].split(".")[0] in _ROW_CONDITIONS or condition[1].startswith(_ROW_PREFIXES)):
+        return None
+    node, place = _sql_place(text, nodes)
+    name = f"`{node.name}`" if node else f"a node above `{where}`"
+    help_ = "the `try_` form of the function gives null instead; or `on_error: drop` or `{dead_letter: SINK}`"
+    return Diagnostic("MS067", f"{name} failed on a row: {_sentence(text, condition)}", place, help=help_)
+
+
+def _analysis(text: str, nodes: Sequence[Node], where: str) -> Diagnostic | None:
+    condition = _CONDITION.search(text)
+    if condition is None or ("AnalysisException" not in text and "ParseException" not in text):
+        return None
+    node, place = _sql_place(text, nodes)
+    node = node or _node(nodes, where)
+    name = f"`{node.name}`" if node else "the plan"
+    return Diagnostic("MS066", f"Spark rejects {name}: {_sentence(text, condition)}", place or (node.span if node else None))
+
+
+def _transient(text: str, nodes: Sequence[Node], where: str) -> Diagnostic | None:
+    if not any(sign in text for sign in _TRANSIENT):
+        return None
+    node = _node(nodes, where)
+    return Diagnostic("MS069", f"`{where}` met a temporary failure: {_first_line(text)}", node.span if node else None)
+
+
+def _sql_place(text: str, nodes: Sequence[Node]) -> tuple[Node | None, Span | None]:
+    """The query that Spark's own marks lead to: the fragment it quotes stands in one node's SQL."""
+    quoted = re.search(r"== SQL[^\n]*==\n(.*?)\n\s*\^+", text, re.S)
+    queries = [node for node in nodes if hasattr(node.component, "sql")]
+    fragment = quoted[1].strip() if quoted else ""
+    carets = re.search(r"== SQL[^\n]*==\n[^\n]*\n(\s*)(\^+)", text)
+    word = quoted[1].splitlines()[0][len(carets[1]) : len(carets[1]) + len(carets[2])].strip() if quoted and carets else fragment
+    for node in queries:
+        sql: str = node.component.sql  # type: ignore[attr-defined]  # selected by hasattr above
+        if word and word in sql:
+            before = sql[: sql.index(word)]
+            return node, text_place(
+                node, "sql", before.count("\n") + 1, len(before) - (before.rfind("\n") + 1) + 1, len(word.splitlines()[0])
+            )
+    return (queries[0], queries[0].place("sql")) if len(queries) == 1 else (None, None)
+
+
+def _text_of(error: BaseException) -> str:
+    """Everything that the exception and its causes say."""
+    parts = [f"{type(error).__name__}: {error}"]
+    java = getattr(error, "java_exception", None)
+    if java is not None:
+        parts.append(str(java.toString()))
+        cause = java.getCause()
+        for _ in range(8):
+            if cause is None:
+                break
+            parts.append(str(cause.toString()))
+            cause = cause.getCause()
+    if error.__cause__ is not None:
+        parts.append(_text_of(error.__cause__))
+    return "\n".join(parts)
+
+
+def _sentence(text: str, condition: re.Match[str]) -> str:
+    rest = text[condition.end() :].strip()
+    sentence = re.split(r"\s*(?:SQLSTATE|== SQL|\n)", rest)[0].strip().rstrip(".")
+    return sentence[:1].lower() + sentence[1:]
+
+
+def _first_line(text: str) -> str:
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return lines[0][:300] if lines else "no message"
+
+
+def _last_line(text: str) -> str:
+    """The line of a Python traceback that names the exception."""
+    lines = [
+        line.strip() for line in text.rstrip().splitlines() if re.match(r"^\s*[\w.]*(?:Error|Exception|Exit|Interrupt|Warning)\b", line)
+    ]
+    return lines[-1][:300] if lines else ""
+
+
+def _foreign(file: str) -> bool:
+    return "/pyspark/" in file or "/millstream/" in file or "pyspark.zip" in file or file.startswith("<frozen")
+
+
+def _node(nodes: Sequence[Node], name: str) -> Node | None:
+    return next((node for node in nodes if node.name == name), None)
+
+
+def _place(node: Node | None, *path: str) -> Span | None:
+    return node.place(*path) if node else None
+
+
+def _named(finding: Diagnostic, pipeline: str) -> Diagnostic:
+    detail = f"{finding.detail}\npipeline: {pipeline}" if finding.detail else f"pipeline: {pipeline}"
+    return Diagnostic(finding.code, finding.message, finding.span, finding.level, detail, finding.help)
+
+
+Recogniser = Callable[[str, Sequence[Node], str], Diagnostic | None]

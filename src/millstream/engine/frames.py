@@ -1,0 +1,143 @@
+"""The frames of one epoch: built below the root on demand, kept in memory where two readers would pay twice, released at the end.
+
+A node with several readers is persisted when something above it is dear (Python, parsing CSV or JSON); a cheap one is computed again,
+which is faster. A node that gives other rows each time (`rand()`, a function that reads a clock) is staged once in the checkpoint when
+several sinks read it: persisting is no substitute, since an evicted block is computed anew.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from millstream.engine.lowering import Lowering, good
+from millstream.engine.staging import stage_once
+from millstream.plan.components import REJECT, Transform
+from millstream.plan.cutting import QueryPlan
+from millstream.plan.nodes import Node
+
+
+class EpochFrames:
+    """Frames by node name, for one epoch of one query."""
+
+    def __init__(self, plan: QueryPlan, root: DataFrame, lowering: Lowering, epoch: int, clock: str, time_ms: int) -> None:
+        self._plan, self._lowering, self._epoch, self._clock, self._time_ms = plan, lowering, epoch, clock, time_ms
+        self._spark = root.sparkSession
+        self._full: dict[str, DataFrame] = {}
+        self._persisted: list[DataFrame] = []
+        self._materialised: set[str] = set()
+        self.scans = 0
+        """How often the root has been read."""
+        self._adopt_root(root)
+
+    def rows(self, name: str) -> DataFrame:
+        """The good rows of a node."""
+        frame = self._frame(name)
+        return good(frame) if REJECT in frame.columns else frame
+
+    def for_sink(self, sink: Node) -> DataFrame:
+        """What a sink is to receive in this epoch."""
+        rejecting = self._plan.rejecting(sink)
+        if rejecting:
+            return self._letters(rejecting)
+        self._count(sink.inputs[0])
+        return self.rows(sink.inputs[0])
+
+    def dropped(self) -> dict[str, int]:
+        """Bad rows of nodes that drop them: counted, since nobody else will."""
+        counts = {}
+        for node in self._plan.dropping:
+            holder = self._holder(node)
+            self._count(holder)
+            rejects = self._frame(holder).where(F.col(f"{REJECT}.node") == node.name)
+            counts[node.name] = int(rejects._jdf.queryExecution().toRdd().count())
+        return counts
+
+    def release(self) -> None:
+        for frame in self._persisted:
+            frame.unpersist()
+
+    def _adopt_root(self, root: DataFrame) -> None:
+        node = self._plan.root
+        tagged = REJECT in root.columns and "node" in root.schema[REJECT].dataType.fieldNames()  # type: ignore[attr-defined]  # a struct
+        if REJECT in root.columns and not tagged:
+            root = _owned(root, node)
+        self._full[node.name] = self._kept(node, root)
+
+    def _frame(self, name: str) -> DataFrame:
+        if name not in self._full:
+            node = self._plan.node(name)
+            inputs = {parent: self.rows(parent) for parent in node.inputs}
+            frame = self._lowering.lower(node, inputs, self._spark, self._clock)
+            if REJECT in frame.columns:
+                frame = _owned(frame, node)
+            self._full[name] = self._kept(node, frame)
+        return self._full[name]
+
+    def _kept(self, node: Node, frame: DataFrame) -> DataFrame:
+        readers = self._plan.consumers(node.name)
+        if readers > 1 and self._varies(node):
+            self.scans += 1
+            self._materialised.add(node.name)
+            return stage_once(frame, self._lowering.checkpoint, self._plan.name, node.name, self._epoch)
+        if readers > 1 and self._dear(node):
+            frame = frame.persist()
+            self._persisted.append(frame)
+        return frame
+
+    def _letters(self, rejecting: tuple[Node, ...]) -> DataFrame:
+        """Dead letters: the raw row, the node, the epoch, the error and the time."""
+        parts = []
+        for node in rejecting:
+            holder = self._holder(node)
+            self._count(holder)
+            frame = self._frame(holder)
+            parts.append(frame.where(F.col(f"{REJECT}.node") == node.name).select(REJECT))
+        rejects = reduce(DataFrame.unionByName, parts)
+        return rejects.select(
+            F.col(f"{REJECT}.node").alias("node"),
+            F.lit(self._epoch).cast("long").alias("epoch"),
+            F.col(f"{REJECT}.error").alias("error"),
+            F.col(f"{REJECT}.raw").alias("raw"),
+            F.timestamp_millis(F.lit(self._time_ms)).alias("time"),
+        )
+
+    def _holder(self, node: Node) -> str:
+        """The frame that a node's bad rows are found in: its own, or the root's for what stands above."""
+        return node.name if node in self._plan.below else self._plan.root.name
+
+    def _count(self, name: str) -> None:
+        """One more execution of a node's frame: how often does that read the root?"""
+        path = [name]
+        while path[-1] != self._plan.root.name:
+            if path[-1] in self._materialised:
+                return
+            path.append(self._plan.node(path[-1]).inputs[0])
+        if path[-1] in self._materialised:
+            return
+        self.scans += 1
+        persisted = [step for step in path if any(self._full.get(step) is frame for frame in self._persisted)]
+        self._materialised.update(persisted)
+
+    def _above(self, node: Node) -> list[Node]:
+        """The node and what is computed for it in this epoch."""
+        path = [node]
+        while path[-1].name != self._plan.root.name:
+            path.append(self._plan.node(path[-1].inputs[0]))
+        return [*path, *self._plan.above]
+
+    def _dear(self, node: Node) -> bool:
+        return self._plan.stateful or any(step.dear for step in self._above(node))
+
+    def _varies(self, node: Node) -> bool:
+        """Whether the node itself, and not only one above that is staged already, gives other rows each time."""
+        steps = [step for step in self._above(node) if step.name not in self._materialised]
+        return any(isinstance(step.component, Transform) and not step.component.deterministic for step in steps)
+
+
+def _owned(frame: DataFrame, node: Node) -> DataFrame:
+    """The rejects of a frame, with the name of the node that they come from."""
+    named = F.struct(F.lit(node.name).alias("node"), F.col(f"{REJECT}.raw"), F.col(f"{REJECT}.error"))
+    return frame.withColumn(REJECT, F.when(F.col(REJECT).isNotNull(), named))

@@ -1,0 +1,147 @@
+"""Connector jars: locked, fetched once, kept.
+
+A jar is looked for in the folder MILLSTREAM_JARS first (whatever is there is trusted: it is the way to use another build), then in
+the cache. What is missing is fetched with the Ivy that Spark ships, into a folder beside the cache's, compared with the lock
+table, and only then moved to its place: a cache never holds half a jar. With everything present nothing touches the network.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from millstream.engine.cache import jars_dir
+from millstream.engine.jarlock import LOCK, Jar
+from millstream.engine.java import Java
+from millstream.engine.machine import Spark, find_spark
+from millstream.errors import Diagnostic, SetupError, UsageError, nearest
+
+Progress = Callable[[str], None]
+_TIMEOUT = 300
+_IVY = '<ivy-module version="2.0"><info organisation="millstream" module="jars"/><configurations><conf name="default"/></configurations>'
+_DEPENDENCY = '<dependency org="{0.group}" name="{0.artifact}" rev="{0.version}" transitive="false" conf="default->default"/>'
+
+
+@dataclass(frozen=True, slots=True)
+class Located:
+    """A locked jar and where it is, if it is anywhere."""
+
+    jar: Jar
+    path: Path | None
+
+
+def extras_with_jars(spark: Spark | None = None) -> tuple[str, ...]:
+    """Names of the extras that need jars with this Spark."""
+    return tuple(sorted(LOCK.get((spark or find_spark()).minor, {})))
+
+
+def jar_paths(extras: Iterable[str], environ: Mapping[str, str] = os.environ, spark: Spark | None = None) -> tuple[Located, ...]:
+    """Which jars the extras need and which of them are here; an extra without jars adds none."""
+    table = LOCK.get((spark or find_spark()).minor, {})
+    needed = dict.fromkeys(jar for extra in sorted(set(extras)) for jar in table.get(extra, ()))
+    return tuple(Located(jar, _given(jar, environ) or _kept(jar, environ)) for jar in needed)
+
+
+def fetch(
+    extras: Sequence[str],
+    java: Java,
+    progress: Progress,
+    environ: Mapping[str, str] = os.environ,
+    spark: Spark | None = None,
+) -> list[Path]:
+    """All jars of the extras, fetched where they are missing."""
+    spark = spark or find_spark()
+    missing = [located.jar for located in jar_paths(extras, environ, spark) if located.path is None]
+    if missing:
+        progress(f"fetching {', '.join(jar.coordinates for jar in missing)}")
+        _fetch(missing, java, spark, environ)
+    return [located.path for located in jar_paths(extras, environ, spark) if located.path]
+
+
+def require_known(extras: Iterable[str], spark: Spark | None = None) -> None:
+    """Refuse a name that no extra with jars has."""
+    known = extras_with_jars(spark)
+    unknown = [extra for extra in extras if extra not in known]
+    if unknown:
+        raise UsageError([Diagnostic("MS042", f"no extra with jars is called `{extra}`", help=nearest(extra, known)) for extra in unknown])
+
+
+def intact(jar: Jar, path: Path) -> bool:
+    """Whether the file is the locked one, byte for byte."""
+    with path.open("rb") as file:
+        return path.stat().st_size == jar.size and hashlib.file_digest(file, "sha256").hexdigest() == jar.sha256
+
+
+def _given(jar: Jar, environ: Mapping[str, str]) -> Path | None:
+    folder = environ.get("MILLSTREAM_JARS")
+    if not folder:
+        return None
+    exact = Path(folder) / jar.file
+    others = sorted(Path(folder).glob(f"{jar.artifact}-*.jar"))
+    return exact if exact.is_file() else next(reversed(others), None)
+
+
+def _kept(jar: Jar, environ: Mapping[str, str]) -> Path | None:
+    path = jars_dir(environ) / jar.file
+    if not path.is_file():
+        return None
+    if not intact(jar, path):
+        raise SetupError(_altered(jar, f"`{path}`", "remove the file and run `millstream fetch`"))
+    return path
+
+
+def _fetch(jars: Sequence[Jar], java: Java, spark: Spark, environ: Mapping[str, str]) -> None:
+    target = jars_dir(environ)
+    try:
+        target.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".fetch-", dir=target) as folder:
+            _run_ivy(jars, java, spark, environ, Path(folder))
+            for jar in jars:
+                arrived = Path(folder) / jar.file
+                if not intact(jar, arrived):
+                    raise SetupError(
+                        _altered(jar, f"`{jar.coordinates}` as fetched", "nothing was kept; fetch again, or from another repository")
+                    )
+                arrived.replace(target / jar.file)
+    except OSError as error:
+        raise SetupError(Diagnostic("MS042", f"jars cannot be kept in `{target}`: {error.strerror or error}", help=_OFFLINE)) from None
+
+
+def _run_ivy(jars: Sequence[Jar], java: Java, spark: Spark, environ: Mapping[str, str], folder: Path) -> None:
+    description = folder / "ivy.xml"
+    description.write_text(_IVY + f"<dependencies>{''.join(_DEPENDENCY.format(jar) for jar in jars)}</dependencies></ivy-module>")
+    settings = ["-settings", environ["MILLSTREAM_IVY_SETTINGS"]] if environ.get("MILLSTREAM_IVY_SETTINGS") else []
+    ivy = [path for path in spark.jars if path.name.startswith("ivy-")]
+    command: list[str | Path] = [java.executable, "-cp", *ivy, "org.apache.ivy.Main", *settings, "-ivy", description, "-confs", "default"]
+    command += ["-cache", folder / "ivy", "-retrieve", f"{folder}/[artifact]-[revision].[ext]"]
+    try:
+        ended = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT, check=False)
+    except subprocess.TimeoutExpired:
+        raise SetupError(_unfetched(jars, f"no answer in {_TIMEOUT} s")) from None
+    if ended.returncode or not all((folder / jar.file).is_file() for jar in jars):
+        raise SetupError(_unfetched(jars, _reason(ended.stdout + ended.stderr)))
+
+
+def _reason(output: str) -> str:
+    """The lines of Ivy's report that say what failed."""
+    lines = [line.strip(": \t") for line in output.splitlines()]
+    telling = [line for line in lines if "not found" in line or "xception" in line or "ERROR" in line or "Server access" in line]
+    return "\n".join(dict.fromkeys(telling[:5] or [line for line in lines if line][-3:]))
+
+
+_OFFLINE = "run `millstream fetch` where there is a network, or set MILLSTREAM_JARS to a folder that holds the jars"
+
+
+def _unfetched(jars: Sequence[Jar], reason: str) -> Diagnostic:
+    names = ", ".join(f"`{jar.file}`" for jar in jars)
+    return Diagnostic("MS042", f"{names} could not be fetched", detail=reason, help=_OFFLINE)
+
+
+def _altered(jar: Jar, what: str, way_out: str) -> Diagnostic:
+    expected = f"expected {jar.size} bytes with sha256 {jar.sha256}"
+    return Diagnostic("MS043", f"{what} is not the jar in the lock table", detail=expected, help=way_out)

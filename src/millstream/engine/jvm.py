@@ -1,0 +1,119 @@
+"""The JVM, started by us.
+
+Spark's own way from Python runs a shell script, which runs a JVM to compute a command line, which runs the JVM; Python waits for
+all of it. Here the process is started directly and at once, and Python goes on (it imports PySpark meanwhile). The JVM answers
+with a handshake file: port and secret of its gateway.
+
+It lives in a session of its own, so that Ctrl-C in the terminal reaches Python alone. It reads its standard input and ends when
+that ends: the pipe closes with Python, whichever way Python goes. All output goes to one log.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import struct
+import subprocess
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from millstream.engine.jvmargs import JvmOptions, write_arguments
+from millstream.errors import Diagnostic, SetupError
+
+if TYPE_CHECKING:
+    from py4j.java_gateway import JavaGateway
+
+START_TIMEOUT = 60.0
+_TAIL = 15
+
+
+@dataclass(frozen=True, slots=True)
+class Jvm:
+    """A started JVM. `folder` is its scratch space and goes away with it."""
+
+    process: subprocess.Popen[bytes]
+    folder: Path
+    log: Path
+
+    @property
+    def alive(self) -> bool:
+        return self.process.poll() is None
+
+    def connect(self, timeout: float = START_TIMEOUT) -> JavaGateway:
+        """Wait for the gateway and connect to it."""
+        handshake = self.folder / "handshake"
+        deadline = time.monotonic() + timeout
+        while not handshake.exists():
+            if not self.alive:
+                raise SetupError(self._failure(f"the JVM ended with code {self.process.returncode} before it was ready"))
+            if time.monotonic() > deadline:
+                raise SetupError(self._failure(f"the JVM did not answer in {timeout:g} s"))
+            time.sleep(0.005)
+        answer = handshake.read_bytes()
+        handshake.unlink()
+        port, size = struct.unpack("!ii", answer[:8])
+        return _gateway(port, answer[8 : 8 + size].decode())
+
+    def close(self, patience: float = 0.0) -> None:
+        """End the JVM and remove its scratch space; with patience it may first leave by itself."""
+        if self.process.stdin:
+            self.process.stdin.close()
+        try:
+            self.process.wait(patience)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def last_words(self) -> str:
+        """The end of the log."""
+        with suppress(OSError):
+            return "\n".join(self.log.read_text(errors="replace").splitlines()[-_TAIL:])
+        return ""
+
+    def _failure(self, message: str) -> Diagnostic:
+        detail = self.last_words()
+        self.close()
+        return Diagnostic("MS044", message, detail=detail, help="`millstream doctor` checks the machine")
+
+
+def start_jvm(options: JvmOptions) -> Jvm:
+    """Start the JVM and return at once."""
+    log = _fresh_log(options.log_dir or options.folder)
+    arguments = write_arguments(options, log.parent)
+    own = {"SPARK_HOME": str(options.spark.home), "_PYSPARK_DRIVER_CONN_INFO_PATH": str(options.folder / "handshake")}
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [options.java.executable, f"@{arguments}"],
+            env={**os.environ, **options.environment, **own},
+            stdin=subprocess.PIPE,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    return Jvm(process, options.folder, log)
+
+
+def _fresh_log(folder: Path) -> Path:
+    """The path of a new `jvm.log`; the one of the run before is kept beside it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    log = folder / "jvm.log"
+    with suppress(FileNotFoundError):
+        log.replace(folder / "jvm.previous.log")
+    return log
+
+
+def _gateway(port: int, secret: str) -> JavaGateway:
+    """PySpark's own connection, with all that it imports on the Java side; it takes the address from the environment only."""
+    from pyspark import java_gateway
+
+    address = {"PYSPARK_GATEWAY_PORT": str(port), "PYSPARK_GATEWAY_SECRET": secret}
+    try:
+        os.environ.update(address)
+        return java_gateway.launch_gateway()  # type: ignore[no-untyped-call]  # PySpark leaves it untyped
+    finally:
+        for name in address:
+            del os.environ[name]

@@ -1,0 +1,90 @@
+"""The JVM's command line, in files only we can read: settings may hold secrets, and a command line is visible to everyone."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from millstream.engine.java import Java
+from millstream.engine.machine import Spark
+
+# Spark's own list (org.apache.spark.launcher.JavaModuleOptions), without the incubator module that slim runtimes lack
+_OPENED = (
+    "java.lang java.lang.invoke java.lang.reflect java.io java.net java.nio java.util java.util.concurrent java.util.concurrent.atomic "
+    "jdk.internal.ref sun.nio.ch sun.nio.cs sun.security.action sun.util.calendar"
+)
+_LOGGING = """\
+rootLogger.level = warn
+rootLogger.appenderRef.out.ref = out
+appender.out.type = Console
+appender.out.name = out
+appender.out.layout.type = PatternLayout
+appender.out.layout.pattern = %d{yyyy-MM-dd HH:mm:ss.SSS} %p %c{1}: %m%n%ex
+logger.native.name = org.apache.hadoop.util.NativeCodeLoader
+logger.native.level = error
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class JvmOptions:
+    """What the JVM is started with."""
+
+    java: Java
+    spark: Spark
+    class_path: Sequence[str | Path]
+    folder: Path
+    """Scratch space of the JVM and of Spark; it goes away with the JVM."""
+    log_dir: Path | None = None
+    """Where `jvm.log` goes. Default: the scratch space."""
+    flags: Sequence[str] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
+    submit: Mapping[str, str] | None = None
+    """Settings for a start through SparkSubmit, which knows clusters and packages. None: straight to the gateway."""
+
+
+def write_arguments(options: JvmOptions, log_dir: Path) -> Path:
+    """The argument file for `java @file`, with the files that it names beside it."""
+    folder = options.folder
+    (folder / "log4j2.properties").write_text(_LOGGING)
+    opened = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in _OPENED.split()]
+    properties = [f"-D{name}={value}" for name, value in _properties(folder).items()]
+    fatal = ["-XX:+ExitOnOutOfMemoryError", f"-XX:ErrorFile={log_dir.absolute()}/jvm-crash-%p.log"]
+    path = ["-cp", os.pathsep.join(map(str, options.class_path))]
+    lines = [*fatal, *options.flags, *opened, *properties, *path, *_entry(options, folder)]
+    return _private(folder / "jvm.args", "\n".join(map(quoted, lines)))
+
+
+def _properties(folder: Path) -> dict[str, str]:
+    return {
+        "java.io.tmpdir": str(folder),  # native libraries unpack themselves there, and would stay behind anywhere else
+        "log4j2.configurationFile": str(folder / "log4j2.properties"),
+        "jdk.reflect.useDirectMethodHandle": "false",
+        "io.netty.tryReflectionSetAccessible": "true",
+    }
+
+
+def _entry(options: JvmOptions, folder: Path) -> list[str]:
+    if options.submit is None:
+        return ["org.apache.spark.api.python.PythonGatewayServer"]
+    text = "".join(f"{escaped(name)}={escaped(value)}\n" for name, value in options.submit.items())
+    settings = _private(folder / "spark.properties", text)
+    return ["org.apache.spark.deploy.SparkSubmit", "--properties-file", str(settings), "pyspark-shell"]
+
+
+def _private(path: Path, text: str) -> Path:
+    path.touch(mode=0o600)
+    path.write_text(text)
+    return path
+
+
+def quoted(argument: str) -> str:
+    """An argument as Java's argument files want it."""
+    return '"' + argument.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def escaped(text: str) -> str:
+    """A key or value of a Java properties file, which is read as UTF-8 by Spark."""
+    plain = text.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")
+    return "".join(f"\\{sign}" if sign in "=:#! " else sign for sign in plain)

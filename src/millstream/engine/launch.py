@@ -1,0 +1,124 @@
+"""From what a caller wants to what is started: the JVM's options and Spark's settings.
+
+The class path is Spark's jars in a fixed order, then the extras', then the user's: the class-data archive holds for the first
+part, whatever follows. One of Spark's jars is left out unless asked for: MLlib registers itself with every SQL session and
+brings up Scala's reflection for it, half a second that no pipeline needs.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from millstream.engine.archive import Archive, archive_of
+from millstream.engine.jars import fetch
+from millstream.engine.java import Java, find_java
+from millstream.engine.jvm import Jvm, start_jvm
+from millstream.engine.jvmargs import JvmOptions
+from millstream.engine.machine import Spark, cores, find_spark, memory
+from millstream.engine.profiles import Profile, environment, flags, heap_bytes
+from millstream.engine.sparkconf import accepted, defaults, is_local, needs_submit
+from millstream.errors import Diagnostic
+
+_MLLIB = "spark-mllib_"
+
+
+@dataclass(frozen=True, slots=True)
+class SessionOptions:
+    """What kind of session."""
+
+    app_name: str = "millstream"
+    master: str = "local[*]"
+    conf: Mapping[str, str] = field(default_factory=dict)
+    """Spark's own settings; they win over our defaults."""
+    profile: Profile = "long"
+    extras: tuple[str, ...] = ()
+    """Extras whose jars are needed. `mllib` is Spark's own, and left out unless it is named here."""
+    log_dir: Path | None = None
+    """Where `jvm.log` goes. Default: a temporary folder."""
+    driver_memory: str | None = None
+    """The JVM's heap. Default: `spark.driver.memory`, else a share of the machine that fits the profile."""
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """All that is decided before the JVM starts."""
+
+    options: JvmOptions
+    conf: Mapping[str, str]
+    archive: Archive
+    trains: bool
+    """Whether a missing archive is made when the session ends; not on machines that have no second to spare."""
+    diagnostics: tuple[Diagnostic, ...]
+
+    def start(self, archived: bool = True) -> Jvm:
+        """Start the JVM, with the class-data archive if there is one."""
+        layers = self.archive.use() if archived else []
+        return start_jvm(replace(self.options, flags=(*layers, *self.options.flags)))
+
+
+def plan_launch(options: SessionOptions, environ: Mapping[str, str], progress: Callable[[str], None]) -> Launch:
+    """Find Java and Spark, have the jars ready, settle every setting."""
+    java, spark = find_java(environ), find_spark()
+    jars = fetch(options.extras, java, progress, environ, spark)
+    own, warnings = accepted(options.conf)
+    folder = Path(tempfile.mkdtemp(prefix="millstream-"))
+    conf = _settings(options, own, folder, jars, environ)
+    jvm = JvmOptions(
+        java=java,
+        spark=spark,
+        class_path=(*base_class_path(spark), *_rest(options, spark, jars, own, environ)),
+        folder=folder,
+        log_dir=options.log_dir,
+        flags=_flags(options, own),
+        environment=environment(options.profile) | _environment(options.master, conf),
+        submit=conf if needs_submit(options.master, own) else None,
+    )
+    return Launch(jvm, conf, archive_for(java, spark, environ), options.profile != "small", warnings)
+
+
+def archive_for(java: Java, spark: Spark, environ: Mapping[str, str]) -> Archive:
+    """The archive that fits every session of this Java and Spark."""
+    return archive_of(java, spark, base_class_path(spark), environ)
+
+
+def base_class_path(spark: Spark) -> tuple[Path, ...]:
+    return tuple(path for path in spark.jars if not path.name.startswith(_MLLIB))
+
+
+def _rest(
+    options: SessionOptions, spark: Spark, jars: list[Path], conf: Mapping[str, str], environ: Mapping[str, str]
+) -> Iterator[str | Path]:
+    yield from jars
+    if "mllib" in options.extras:
+        yield from (path for path in spark.jars if path.name.startswith(_MLLIB))
+    yield from (jar.removeprefix("file:") for jar in conf.get("spark.jars", "").split(",") if jar)
+    yield from filter(None, conf.get("spark.driver.extraClassPath", "").split(os.pathsep))
+    yield from filter(None, map(environ.get, ("SPARK_CONF_DIR", "HADOOP_CONF_DIR", "YARN_CONF_DIR")))
+
+
+def _settings(
+    options: SessionOptions, own: Mapping[str, str], folder: Path, jars: list[Path], environ: Mapping[str, str]
+) -> dict[str, str]:
+    conf = defaults(options.master, options.profile, cores(), folder) | dict(own)
+    conf |= {"spark.master": options.master, "spark.app.name": options.app_name, "spark.submit.deployMode": "client"}
+    conf.setdefault("spark.pyspark.python", environ.get("PYSPARK_PYTHON") or sys.executable)
+    if jars and not is_local(options.master):
+        conf["spark.jars"] = ",".join([*map(str, jars), *filter(None, [own.get("spark.jars")])])
+    return conf
+
+
+def _flags(options: SessionOptions, conf: Mapping[str, str]) -> list[str]:
+    heap = heap_bytes(options.profile, memory(), options.driver_memory or conf.get("spark.driver.memory"))
+    return flags(options.profile, heap, conf.get("spark.driver.extraJavaOptions", ""))
+
+
+def _environment(master: str, conf: Mapping[str, str]) -> dict[str, str]:
+    """Variables that Spark reads in the JVM; a local one needs no look at the network's interfaces."""
+    python = {"PYSPARK_PYTHON": conf["spark.pyspark.python"], "PYSPARK_DRIVER_PYTHON": sys.executable, "SPARK_CONNECT_MODE": "0"}
+    local = {"SPARK_LOCAL_IP": "127.0.0.1", "SPARK_LOCAL_HOSTNAME": "127.0.0.1"}
+    return python | (local if is_local(master) else {})

@@ -1,0 +1,176 @@
+"""Queries: started, watched, restarted after temporary failures, stopped between epochs.
+
+One thread watches them all. A stop lets the running epoch finish; the next one is refused before it begins. A permanent failure of one
+query stops the others in the same way.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from pyspark.sql.streaming.query import StreamingQuery
+
+from millstream.engine.checkpoint import Checkpoint
+from millstream.engine.epochs import EpochLoop, StopRequested
+from millstream.engine.evolution import PlanHistory
+from millstream.engine.failures import translate
+from millstream.engine.lowering import Lowering
+from millstream.errors import RunError, TransientError
+from millstream.observe.facts import Recorder
+from millstream.plan.components import Sink, Source
+from millstream.plan.cutting import QueryPlan
+from millstream.plan.secrets import Redactor
+from millstream.plan.settings import AvailableNow, Interval, Settings
+
+
+@dataclass
+class RunningQuery:
+    """One query from first start to last stop."""
+
+    plan: QueryPlan
+    history: PlanHistory
+    checkpoint: Checkpoint
+    lowering: Lowering
+    settings: Settings
+    recorder: Recorder
+    stopping: threading.Event
+    redact: Redactor
+    pipeline: str
+    handle: StreamingQuery | None = None
+    loop: EpochLoop | None = None
+    restart_at: float | None = None
+    restarts: int = 0
+    done: bool = False
+    failure: RunError | None = None
+
+    @property
+    def bounded(self) -> bool:
+        return all(isinstance(node.component, Source) and node.component.bounded for node in self.plan.sources)
+
+    def start(self) -> None:
+        """Start, or start again. Failures while starting are the query's failures."""
+        self.restart_at = None
+        query = self.checkpoint.query(self.plan.name)
+        self.loop = EpochLoop(self.history.plan_for, query, self.lowering, self.recorder, self.stopping.is_set, bounded=self.bounded)
+        try:
+            for sink in self.plan.sinks:
+                if isinstance(sink.component, Sink):
+                    self.loop.failed_node = sink.name
+                    sink.component.prepare(self.lowering.spark, self.lowering.context(sink))
+            self.loop.failed_node = ""
+            frame = self.lowering.streaming(self.plan)
+            writer = frame.writeStream.foreachBatch(self.loop).option("checkpointLocation", query.url).queryName(self.plan.name)
+            self.handle = writer.trigger(**self._trigger()).start()
+        except Exception as error:  # noqa: BLE001 — whatever Spark raises is translated
+            self._fail(error)
+            return
+        self.recorder.query_state(self.plan.name, "running")
+
+    def watch(self) -> None:
+        """Called several times a second."""
+        if self.done:
+            return
+        if self.restart_at is not None:
+            if self.stopping.is_set():
+                self._end("stopped")
+            elif time.monotonic() >= self.restart_at:
+                self.start()
+            return
+        assert self.handle is not None and self.loop is not None
+        active = self.handle.isActive
+        self._collect()
+        if not active:
+            self._ended()
+        elif self.loop.finished_at is not None and self.checkpoint.query(self.plan.name).committed() >= self.loop.finished_at:
+            self._halt("done")
+        elif self.stopping.is_set() and self._idle():
+            self._halt("stopped")
+
+    def _trigger(self) -> dict[str, Any]:
+        sources = [node.component for node in self.plan.sources if isinstance(node.component, Source)]
+        if self.bounded:
+            ending = all(source.self_ending for source in sources)
+            return {"availableNow": True} if ending else {"processingTime": "0 seconds"}
+        trigger = self.settings.trigger
+        if isinstance(trigger, AvailableNow):
+            return {"availableNow": True}
+        if isinstance(trigger, Interval):
+            return {"processingTime": f"{trigger.every.milliseconds} milliseconds"}
+        return {"processingTime": f"{min((source.poll_interval_ms for source in sources), default=0)} milliseconds"}
+
+    def _ended(self) -> None:
+        assert self.handle is not None and self.loop is not None
+        error = self.handle.exception()
+        if error is None:
+            self._end("stopped" if self.stopping.is_set() else "done")
+        elif (
+            isinstance(self.loop.failure, StopRequested)
+            or (self.stopping.is_set() and "StopRequested" in str(error))
+            or "StopRequested" in str(error)
+        ):
+            self._end("stopped")
+        else:
+            self._fail(self.loop.failure or error)
+
+    def _fail(self, error: BaseException) -> None:
+        assert self.loop is not None
+        nodes = (*self.plan.nodes, *self.plan.sinks)
+        failure = translate(error, nodes, self.loop.failed_node or self.plan.name, self.redact, self.pipeline)
+        failure.__cause__ = error
+        if isinstance(failure, TransientError) and self.restarts < self.settings.restart.limit and not self.stopping.is_set():
+            self._schedule(failure)
+            return
+        self.failure = failure
+        self._end("failed")
+
+    def _schedule(self, failure: TransientError) -> None:
+        pause = min(self.settings.restart.backoff.seconds * 2**self.restarts, self.settings.restart.max_backoff.seconds)
+        self.restarts += 1
+        self.restart_at = time.monotonic() + pause
+        self.recorder.restart(self.plan.name)
+        self.recorder.note(f"query `{self.plan.name}`: {failure.diagnostics[0].message}; restart {self.restarts} in {pause:g} s")
+
+    def _idle(self) -> bool:
+        assert self.handle is not None
+        status = self.handle.status
+        return not status["isDataAvailable"] or "Waiting" in status["message"]
+
+    def _halt(self, state: str) -> None:
+        assert self.handle is not None
+        self.handle.stop()
+        self._collect()
+        self._end(state)
+
+    def _end(self, state: Any) -> None:
+        self.done = True
+        self.recorder.query_state(self.plan.name, state)
+        if state == "done" and self.bounded:
+            self.checkpoint.finish(self.plan.name, datetime.now(UTC).isoformat(timespec="seconds"))
+
+    def _collect(self) -> None:
+        """Input counts from Spark's own progress, divided by how often the epoch's root was read."""
+        assert self.handle is not None and self.loop is not None
+        waiting = set(self.loop.scans)
+        if not waiting:
+            return
+        recent = self.handle._jsq.recentProgress()
+        for index in range(len(recent) - 1, -1, -1):
+            facts = json.loads(recent[index].json())
+            number = facts["batchId"]
+            if number in waiting and "addBatch" in facts["durationMs"]:
+                waiting.discard(number)
+                self._count(facts, max(1, self.loop.scans.pop(number)))
+            if not waiting or number < min(waiting):
+                break
+
+    def _count(self, facts: dict[str, Any], scans: int) -> None:
+        pairs = zip(self.plan.sources, facts["sources"], strict=False)
+        self.recorder.read({node.name: source["numInputRows"] // (scans * self.plan.scans(node)) for node, source in pairs})
+        self.recorder.speed(self.plan.name, facts.get("processedRowsPerSecond") or 0.0)
+        if self.restarts and facts["numInputRows"]:
+            self.restarts = 0

@@ -1,0 +1,140 @@
+"""A Spark session, from nothing to ready and back.
+
+`begin` starts the JVM and returns; `finish` waits for it and makes the session. Between the two the caller imports what it needs:
+the JVM takes longer to start than PySpark to import, and neither this module nor `begin` imports any of it. A session that a user
+already has is adopted instead, and left running.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from millstream.engine.archive import Archive, make_later
+from millstream.engine.attachment import attach, detach, require_free
+from millstream.engine.jvm import Jvm
+from millstream.engine.launch import Launch, SessionOptions, plan_launch
+from millstream.engine.profiles import Profile
+from millstream.errors import Diagnostic, SetupError
+
+if TYPE_CHECKING:
+    from py4j.java_gateway import JavaGateway
+    from pyspark.sql import SparkSession
+
+__all__ = ["Profile", "Session", "SessionOptions", "Starting", "StartupTimes", "begin"]
+
+
+@dataclass(frozen=True, slots=True)
+class StartupTimes:
+    """Seconds spent on each step, one after the other; the JVM starts during the first two."""
+
+    launch: float = 0.0
+    imports: float = 0.0
+    jvm: float = 0.0
+    session: float = 0.0
+
+    def phases(self) -> dict[str, float]:
+        return {"launch": self.launch, "import": self.imports, "jvm": self.jvm, "session": self.session}
+
+
+@dataclass(slots=True)
+class Session:
+    """A running session. Leaving the `with` block stops it, unless it was adopted."""
+
+    spark: SparkSession
+    startup: StartupTimes = field(default_factory=StartupTimes)
+    diagnostics: tuple[Diagnostic, ...] = ()
+    jvm: Jvm | None = None
+    archive: Archive | None = None
+    """An archive to have made when the session ends."""
+
+    @classmethod
+    def adopt(cls, spark: SparkSession) -> Self:
+        """Use a session that somebody else owns."""
+        return cls(spark)
+
+    @property
+    def times(self) -> Mapping[str, float]:
+        """Seconds by phase; none for an adopted session."""
+        return self.startup.phases() if self.jvm else {}
+
+    def close(self) -> None:
+        """Stop Spark and end the JVM; calling it again does nothing."""
+        if self.jvm is None:
+            return
+        jvm, self.jvm = self.jvm, None
+        detach(self.spark, jvm)
+        if self.archive:
+            make_later(self.archive, os.environ)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+
+@dataclass(slots=True)
+class Starting:
+    """A JVM on its way up."""
+
+    launch: Launch
+    jvm: Jvm
+    began: float
+    launched: float
+
+    def finish(self) -> Session:
+        """Wait for the JVM and make the session."""
+        import pyspark.sql  # noqa: F401 — at the latest now, while the JVM starts
+
+        imported = time.monotonic()
+        try:
+            gateway = self._connect()
+            connected = time.monotonic()
+            spark = attach(gateway, self.launch.conf)
+        except BaseException as error:  # noqa: BLE001 — the JVM must not outlive any failure
+            raise self._failed(error) from None
+        seconds = (self.launched - self.began, imported - self.launched, connected - imported, time.monotonic() - connected)
+        return Session(
+            spark, StartupTimes(*seconds), self.launch.diagnostics, self.jvm, self.launch.archive if self.launch.trains else None
+        )
+
+    def abandon(self) -> None:
+        """End the JVM without a session."""
+        detach(None, self.jvm)
+
+    def _connect(self) -> JavaGateway:
+        """The gateway; a start that fails with the archive is tried once without it."""
+        try:
+            return self.jvm.connect()
+        except SetupError:
+            if not self.launch.archive.made:
+                raise
+        self.launch.options.folder.mkdir(exist_ok=True)
+        self.jvm = self.launch.start(archived=False)
+        gateway = self.jvm.connect()
+        self.launch.archive.discard()
+        return gateway
+
+    def _failed(self, error: BaseException) -> BaseException:
+        words = self.jvm.last_words()
+        self.abandon()
+        if isinstance(error, SetupError) or not isinstance(error, Exception):
+            return error
+        reason = str(getattr(error, "java_exception", error)).splitlines()[0]
+        return SetupError(
+            Diagnostic("MS044", f"Spark did not start: {reason}", detail=words, help="`millstream doctor` checks the machine")
+        )
+
+
+def begin(options: SessionOptions, environ: Mapping[str, str] = os.environ, progress: Callable[[str], None] = lambda _: None) -> Starting:
+    """Start the JVM and return at once; only jars that are missing make it wait."""
+    began = time.monotonic()
+    require_free()
+    launch = plan_launch(options, environ, progress)
+    jvm = launch.start()
+    return Starting(launch, jvm, began, time.monotonic())

@@ -1,0 +1,105 @@
+"""Spark's settings: ours where the user has none, the user's everywhere else.
+
+Each default is here because it was measured or because without it something leaks out (files into the working directory, a port
+onto the network, a log onto the terminal). A few settings cannot be the user's, since the pipeline says the same thing elsewhere;
+those are named in a warning and not used.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from millstream.engine.profiles import Profile
+from millstream.errors import Diagnostic
+
+_STREAMING = "org.apache.spark.sql.execution.streaming"
+_INSTEAD: Mapping[str, tuple[str, str]] = {
+    "spark.master": ("", "`settings.master` or `--master` says where Spark runs"),
+    "spark.app.name": ("", "the pipeline's `name` is the application's name"),
+    "spark.remote": ("", "Millstream drives the JVM itself and needs Spark's classic API"),
+    "spark.api.mode": ("classic", "Millstream drives the JVM itself and needs Spark's classic API"),
+    "spark.submit.deployMode": ("client", "the driver runs where `millstream run` is started"),
+}
+_SUBMIT = ("spark.jars.packages", "spark.jars.ivySettings", "spark.jars.repositories", "spark.submit.pyFiles", "spark.archives")
+
+
+def is_local(master: str) -> bool:
+    """Whether everything runs inside the one JVM."""
+    return master == "local" or master.startswith("local[")
+
+
+def local_cores(master: str, cores: int) -> int:
+    """The task slots of a local master."""
+    count = re.match(r"local\[(\d+)", master)
+    return int(count[1]) if count else 1 if master == "local" else cores
+
+
+def needs_submit(master: str, conf: Mapping[str, str]) -> bool:
+    """Whether SparkSubmit's work is needed: clusters, and settings that only it reads."""
+    return not is_local(master) or any(conf.get(name) for name in _SUBMIT)
+
+
+def accepted(conf: Mapping[str, str]) -> tuple[dict[str, str], tuple[Diagnostic, ...]]:
+    """The user's settings without those that cannot be, and a warning for each of these."""
+    refused = {name: help for name, (fine, help) in _INSTEAD.items() if name in conf and conf[name] != fine}
+    warnings = [
+        Diagnostic("MS046", f"`{name}` in `settings.spark` is not used", level="warning", help=help) for name, help in refused.items()
+    ]
+    return {name: value for name, value in conf.items() if name not in _INSTEAD}, tuple(warnings)
+
+
+def defaults(master: str, profile: Profile, cores: int, folder: Path) -> dict[str, str]:
+    """Settings for a new session; `folder` takes what Spark writes besides results."""
+    conf = {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.warehouse.dir": (folder / "warehouse").as_uri(),
+        "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 2),  # larger batches: 2.6 times the rows of `mapInArrow`
+        "spark.sql.streaming.metricsEnabled": "false",
+        "spark.sql.streaming.stateStore.providerClass": f"{_STREAMING}.state.RocksDBStateStoreProvider",
+        "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+        **_history(),
+    }
+    if is_local(master):
+        conf |= _local(folder) | {"spark.sql.shuffle.partitions": str(local_cores(master, cores))}
+    return conf | (_few_threads() if profile == "small" else {})
+
+
+def _local(folder: Path) -> dict[str, str]:
+    return {
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.local.dir": str(folder),
+        "spark.pyspark.python": sys.executable,
+        # Hadoop's default for local files forks a `chmod` for every file it makes and writes a checksum file beside it
+        "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
+        "spark.sql.streaming.checkpointFileManagerClass": f"{_STREAMING}.checkpointing.FileSystemBasedCheckpointFileManager",
+    }
+
+
+def _history() -> dict[str, str]:
+    """What Spark remembers of finished work for a page that nobody opens."""
+    return {
+        "spark.ui.liveUpdate.period": "-1",
+        "spark.ui.retainedJobs": "20",
+        "spark.ui.retainedStages": "20",
+        "spark.ui.retainedTasks": "200",
+        "spark.sql.ui.retainedExecutions": "20",
+        "spark.sql.streaming.ui.enabled": "false",
+    }
+
+
+def _few_threads() -> dict[str, str]:
+    pools = ("rpc.io", "shuffle.io")
+    threads = {f"spark.{pool}.{side}Threads": "1" for pool in pools for side in ("server", "client")}
+    return threads | {
+        "spark.rpc.netty.dispatcher.numThreads": "2",
+        "spark.executor.heartbeatInterval": "30s",
+        "spark.sql.streaming.pollingDelay": "100ms",
+        "spark.sql.streaming.numRecentProgressUpdates": "10",
+        "spark.sql.execution.arrow.maxBytesPerBatch": str(16 << 20),
+    }

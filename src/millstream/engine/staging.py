@@ -1,0 +1,31 @@
+"""Rows that cannot be computed twice are written once: Parquet under the checkpoint, and a manifest put once that decides.
+
+Whoever comes later, another sink or the same epoch after a crash, reads the files that the manifest names. Staged epochs are removed
+when a later one is staged: a committed epoch is never asked for again.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+
+from pyspark.sql import DataFrame
+
+from millstream.engine.checkpoint import OWN, Checkpoint
+
+
+def stage_once(frame: DataFrame, checkpoint: Checkpoint, query: str, node: str, epoch: int) -> DataFrame:
+    """The frame's rows, fixed: the first writer's, for everybody and for good."""
+    folder = f"{OWN}/staged/{query}/{node}"
+    storage = checkpoint.storage.child(folder)
+    manifest = storage.read(f"{epoch}.json")
+    if manifest is None:
+        attempt = f"{epoch}-{uuid.uuid4().hex[:8]}"
+        frame.write.parquet(f"{storage.url}/{attempt}")
+        storage.put_once(f"{epoch}.json", json.dumps({"folder": attempt}).encode())
+        manifest = storage.read(f"{epoch}.json") or b"{}"
+        for name in storage.names():
+            if int(name.split("-")[0].split(".")[0]) < epoch - 1:
+                storage.delete(name)
+    staged = json.loads(manifest)["folder"]
+    return frame.sparkSession.read.schema(frame.schema).parquet(f"{storage.url}/{staged}")

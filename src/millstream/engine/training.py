@@ -1,0 +1,122 @@
+"""Making the class-data archive: run what pipelines run, on a few rows, and let the JVM write down the classes it loaded.
+
+What is not touched here is loaded from the jars later, a little slower; so the workload walks along the roads that common
+pipelines take: files of each format read and written, SQL, Python on Arrow batches, epochs through `foreachBatch`, state.
+
+    python -m millstream.engine.training     what a session starts, detached, when it has found no archive
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from millstream.engine.archive import Archive, claim, failed, prune
+from millstream.engine.attachment import attach, detach
+from millstream.engine.java import find_java
+from millstream.engine.jvm import start_jvm
+from millstream.engine.launch import SessionOptions, archive_for, plan_launch
+from millstream.engine.machine import find_spark
+from millstream.errors import Diagnostic, MillstreamError, SetupError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+_DUMPING = 300.0
+
+
+def make(environ: Mapping[str, str] = os.environ) -> Archive | None:
+    """Make the archive and wait for it; None if somebody else is making it."""
+    archive = archive_for(find_java(environ), find_spark(), environ)
+    lock = claim(archive)
+    if lock is None:
+        return None
+    part = archive.path.with_suffix(f".{os.getpid()}.part")
+    try:
+        _dump_java(archive)
+        _dump_spark(archive, part, environ)
+        part.replace(archive.path)
+        prune(archive)
+    except (MillstreamError, OSError, subprocess.SubprocessError):
+        failed(archive)
+        raise
+    finally:
+        part.unlink(missing_ok=True)
+        lock.unlink(missing_ok=True)
+    return archive
+
+
+def _dump_java(archive: Archive) -> None:
+    """An archive of Java's own classes, where Java has come without one."""
+    if archive.bundled or archive.base.exists():
+        return
+    part = archive.base.with_suffix(f".{os.getpid()}.part")
+    command = [archive.java.executable, "-Xshare:dump", f"-XX:SharedArchiveFile={part}", "-Xlog:disable"]
+    subprocess.run(command, capture_output=True, timeout=_DUMPING, check=True)
+    part.replace(archive.base)
+
+
+def _dump_spark(archive: Archive, part: Path, environ: Mapping[str, str]) -> None:
+    launch = plan_launch(SessionOptions(app_name="training", master="local[2]", profile="short"), environ, lambda _: None)
+    jvm = start_jvm(replace(launch.options, flags=(*archive.dump(part), *launch.options.flags)))
+    spark = None
+    try:
+        spark = attach(jvm.connect(), launch.conf)
+        with tempfile.TemporaryDirectory(prefix="millstream-training-") as folder:
+            _exercise(spark, Path(folder))
+    finally:
+        detach(spark, jvm, _DUMPING)
+    if not part.is_file():
+        raise SetupError(
+            Diagnostic("MS044", "the JVM wrote no class-data archive", help="start-up stays slower; nothing else depends on it")
+        )
+
+
+def _exercise(spark: SparkSession, folder: Path) -> None:
+    rows = spark.createDataFrame([(1, "ann", 2.5), (2, "bob", 1.0)], "id long, name string, amount double")
+    for kind in ("json", "csv", "parquet", "orc"):
+        rows.write.mode("overwrite").partitionBy("name").format(kind).save(f"{folder}/{kind}")
+        spark.read.schema(rows.schema).format(kind).load(f"{folder}/{kind}").where("amount > 1").collect()
+    files = spark.readStream.schema(rows.schema).json(f"{folder}/json")
+    _stream(files, folder / "files")
+    generated = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 10).load()
+    generated.createOrReplaceTempView("generated")
+    chosen = spark.sql("SELECT value AS id, concat('n', value) AS name, value * 0.5D AS amount FROM generated WHERE value % 2 = 0")
+    _stream(chosen.mapInArrow(_unchanged, rows.schema), folder / "python")
+    _stream(chosen.groupBy("name").count(), folder / "state", "update")
+
+
+def _stream(frame: DataFrame, checkpoint: Path, mode: str = "append") -> None:
+    """One epoch, its rows persisted, counted, written and fetched as Arrow."""
+
+    def epoch(batch: DataFrame, number: int) -> None:
+        batch = batch.persist()
+        batch.write.mode("append").parquet(f"{checkpoint}.out/{number}")
+        batch.write.mode("append").json(f"{checkpoint}.json/{number}")
+        batch.write.mode("append").format("noop").save()
+        batch.toArrow()
+        batch.unpersist()
+
+    writer = frame.writeStream.outputMode(mode).option("checkpointLocation", str(checkpoint)).trigger(availableNow=True)
+    query = writer.foreachBatch(epoch).start()
+    query.awaitTermination()
+    assert query.lastProgress is not None
+
+
+def _unchanged(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    yield from batches
+
+
+if __name__ == "__main__":
+    os.nice(10)
+    try:
+        make()
+    except MillstreamError as error:
+        sys.exit(str(error))

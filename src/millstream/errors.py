@@ -1,0 +1,134 @@
+"""What went wrong, where, and the way out.
+
+Everything a user can get wrong becomes a `Diagnostic`: one sentence, a place, a fix and a code that never changes its meaning
+(`millstream explain MS012`). Diagnostics are collected, so that all of them are shown at once, and then travel in one exception.
+
+    MillstreamError
+    ├── UsageError      the command line            exit 2
+    ├── SpecError       the pipeline as written     exit 78
+    ├── SetupError      Java, jars, extras          exit 78
+    ├── RunError        the pipeline stopped        exit 1
+    │   └── TransientError   may work later         exit 75
+    └── BugError        ours                        exit 70
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any, ClassVar, Literal
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A place in a file: line and column count from 1, `end` is the first column after it."""
+
+    file: str
+    line: int
+    column: int
+    end: int
+    text: str = ""
+    """The line as written, kept here so that showing it needs no file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """One problem. The message stands alone; `detail` and `help` are further lines."""
+
+    code: str
+    message: str
+    span: Span | None = None
+    level: Literal["error", "warning"] = "error"
+    detail: str = ""
+    help: str = ""
+
+    def render(self) -> str:
+        """The plain text that a terminal shows, caret included."""
+        lines = [f"{self.level}[{self.code}]: {self.message}", *self._place()]
+        lines += [f"  {line}" for line in self.detail.splitlines()]
+        if self.help:
+            lines.append(f"  = help: {self.help}")
+        return "\n".join(lines)
+
+    def as_dict(self) -> dict[str, Any]:
+        place = self.span
+        return {
+            "code": self.code,
+            "level": self.level,
+            "message": self.message,
+            "file": place.file if place else None,
+            "line": place.line if place else None,
+            "column": place.column if place else None,
+            "detail": self.detail or None,
+            "help": self.help or None,
+        }
+
+    def _place(self) -> list[str]:
+        if self.span is None:
+            return []
+        span, margin = self.span, " " * len(str(self.span.line))
+        lines = [f"{margin}--> {span.file}:{span.line}:{span.column}"]
+        if span.text:
+            caret = " " * (span.column - 1) + "^" * max(1, span.end - span.column)
+            lines += [f"{margin} |", f"{span.line} | {span.text}", f"{margin} | {caret}"]
+        return lines
+
+
+class MillstreamError(Exception):
+    """Carries every diagnostic found; `exit_code` is what the command line ends with."""
+
+    exit_code: ClassVar[int] = 1
+
+    def __init__(self, diagnostics: Diagnostic | Iterable[Diagnostic]) -> None:
+        self.diagnostics: tuple[Diagnostic, ...] = (diagnostics,) if isinstance(diagnostics, Diagnostic) else tuple(diagnostics)
+        super().__init__(self.diagnostics)
+
+    def __str__(self) -> str:
+        return "\n\n".join(diagnostic.render() for diagnostic in self.diagnostics)
+
+
+class UsageError(MillstreamError):
+    """The command line asked for something that does not exist."""
+
+    exit_code: ClassVar[int] = 2
+
+
+class SpecError(MillstreamError):
+    """The pipeline, as written, cannot run."""
+
+    exit_code: ClassVar[int] = 78
+
+
+class SetupError(MillstreamError):
+    """The machine lacks something: Java, a jar, an extra."""
+
+    exit_code: ClassVar[int] = 78
+
+
+class RunError(MillstreamError):
+    """The pipeline stopped for good; starting it again will not help by itself."""
+
+
+class TransientError(RunError):
+    """The outside world failed; the same thing may work later."""
+
+    exit_code: ClassVar[int] = 75
+
+
+class BugError(MillstreamError):
+    """Millstream's own mistake."""
+
+    exit_code: ClassVar[int] = 70
+
+
+def nearest(word: str, options: Iterable[str]) -> str:
+    """`did you mean …?` for a misspelt word, or the list of what exists when nothing is near."""
+    known: Sequence[str] = sorted(options)
+    close = get_close_matches(word, known, n=1, cutoff=0.6)
+    if close:
+        return f"did you mean `{close[0]}`?"
+    if not known:
+        return ""
+    shown = ", ".join(f"`{option}`" for option in known[:12])
+    return f"known: {shown}" + (f" and {len(known) - 12} more" if len(known) > 12 else "")

@@ -1,0 +1,135 @@
+"""Counts of a run, per node and per epoch, and the one place where they are added up.
+
+The engine records; everybody else takes a snapshot. Counts come from what Spark and the sinks report anyway: no job is run for them.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+State = Literal["starting", "running", "restarting", "stopping", "done", "stopped", "failed"]
+
+
+@dataclass(frozen=True, slots=True)
+class EpochFacts:
+    """What one epoch did."""
+
+    query: str
+    number: int
+    seconds: float
+    rows_out: Mapping[str, int]
+    """sink → rows committed"""
+    rejected: Mapping[str, int]
+    """node → bad rows"""
+    skipped: tuple[str, ...] = ()
+    """Sinks that held the epoch already."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeFacts:
+    """Totals of one node in this run. None where nothing counts."""
+
+    rows_in: int | None = None
+    rows_out: int | None = None
+    rejected: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class QueryFacts:
+    """Totals of one query in this run."""
+
+    epochs: int = 0
+    last_epoch: int | None = None
+    last_seconds: float = 0.0
+    skipped: int = 0
+    restarts: int = 0
+    rows_per_second: float = 0.0
+    state: State = "starting"
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The run at one moment."""
+
+    pipeline: str
+    state: State
+    seconds: float
+    nodes: Mapping[str, NodeFacts] = field(default_factory=dict)
+    queries: Mapping[str, QueryFacts] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    """Sentences worth telling: a restart, a changed plan, an end that had come before."""
+
+
+class Recorder:
+    """Adds facts up. Safe to use from the epochs' threads and the one that watches."""
+
+    def __init__(self, pipeline: str) -> None:
+        self._lock = threading.Lock()
+        self._started = time.monotonic()
+        self._snapshot = Snapshot(pipeline, "starting", 0.0)
+
+    def snapshot(self) -> Snapshot:
+        with self._lock:
+            return replace(self._snapshot, seconds=time.monotonic() - self._started)
+
+    def state(self, state: State) -> None:
+        with self._lock:
+            self._snapshot = replace(self._snapshot, state=state)
+
+    def query_state(self, query: str, state: State) -> None:
+        with self._lock:
+            self._update(query, state=state)
+
+    def note(self, text: str) -> None:
+        with self._lock:
+            self._snapshot = replace(self._snapshot, notes=(*self._snapshot.notes, text))
+
+    def restart(self, query: str) -> None:
+        with self._lock:
+            self._update(query, state="restarting", restarts=self._query(query).restarts + 1)
+
+    def read(self, rows: Mapping[str, int]) -> None:
+        """Rows that came out of sources."""
+        with self._lock:
+            for name, count in rows.items():
+                self._add(name, rows_out=count)
+
+    def speed(self, query: str, rows_per_second: float) -> None:
+        with self._lock:
+            self._update(query, rows_per_second=rows_per_second)
+
+    def epoch(self, facts: EpochFacts) -> None:
+        with self._lock:
+            for name, count in facts.rows_out.items():
+                self._add(name, rows_in=count)
+            for name, count in facts.rejected.items():
+                self._add(name, rejected=count)
+            before = self._query(facts.query)
+            self._update(
+                facts.query,
+                epochs=before.epochs + 1,
+                last_epoch=facts.number,
+                last_seconds=facts.seconds,
+                skipped=before.skipped + len(facts.skipped),
+            )
+
+    def passed(self, name: str, rows: int) -> None:
+        """Rows that a transform handed on, known from the sink that it feeds."""
+        with self._lock:
+            self._add(name, rows_out=rows)
+
+    def _query(self, query: str) -> QueryFacts:
+        return self._snapshot.queries.get(query, QueryFacts())
+
+    def _update(self, query: str, **changes: object) -> None:
+        changed = replace(self._query(query), **changes)  # type: ignore[arg-type]  # the callers above name real fields
+        self._snapshot = replace(self._snapshot, queries={**self._snapshot.queries, query: changed})
+
+    def _add(self, name: str, **counts: int) -> None:
+        before = self._snapshot.nodes.get(name, NodeFacts())
+        added = {key: (getattr(before, key) or 0) + count for key, count in counts.items()}
+        self._snapshot = replace(self._snapshot, nodes={**self._snapshot.nodes, name: replace(before, **added)})

@@ -1,0 +1,79 @@
+"""What a run did, once it is over."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from millstream.observe.facts import NodeFacts, QueryFacts, Snapshot, State
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The last snapshot, and where the time went."""
+
+    snapshot: Snapshot
+    checkpoint: str
+    times: Mapping[str, float] = field(default_factory=dict)
+    """phase → seconds: import, jvm, session, first epoch, stop"""
+
+    @property
+    def pipeline(self) -> str:
+        return self.snapshot.pipeline
+
+    @property
+    def state(self) -> State:
+        return self.snapshot.state
+
+    @property
+    def seconds(self) -> float:
+        return self.snapshot.seconds
+
+    @property
+    def nodes(self) -> Mapping[str, NodeFacts]:
+        return self.snapshot.nodes
+
+    @property
+    def queries(self) -> Mapping[str, QueryFacts]:
+        return self.snapshot.queries
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return self.snapshot.notes
+
+    @property
+    def epochs(self) -> int:
+        return sum(query.epochs for query in self.queries.values())
+
+    @property
+    def rows_read(self) -> int:
+        """Rows that came out of the sources."""
+        return sum(facts.rows_out or 0 for facts in self.nodes.values() if facts.rows_in is None)
+
+    @property
+    def rows_written(self) -> int:
+        """Rows that the sinks committed."""
+        return sum(facts.rows_in or 0 for facts in self.nodes.values())
+
+    def as_dict(self) -> dict[str, object]:
+        """Plain data, for machines."""
+        return {
+            "pipeline": self.pipeline,
+            "state": self.state,
+            "seconds": round(self.seconds, 3),
+            "epochs": self.epochs,
+            "checkpoint": self.checkpoint,
+            "nodes": {name: {"rows_in": f.rows_in, "rows_out": f.rows_out, "rejected": f.rejected} for name, f in self.nodes.items()},
+            "queries": {
+                name: {
+                    "epochs": q.epochs,
+                    "last_epoch": q.last_epoch,
+                    "state": q.state,
+                    "skipped": q.skipped,
+                    "restarts": q.restarts,
+                }
+                for name, q in self.queries.items()
+            },
+            "notes": list(self.notes),
+            "times": {phase: round(seconds, 3) for phase, seconds in self.times.items()},
+        }

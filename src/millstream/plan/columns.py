@@ -1,0 +1,150 @@
+"""Columns of SQL without Spark: which ones a query reads that do not exist, and which ones come out, with types where known."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+from sqlglot.optimizer.annotate_types import annotate_types
+from sqlglot.optimizer.qualify import qualify
+from sqlglot.optimizer.scope import traverse_scope
+from sqlglot.schema import MappingSchema
+
+from millstream.plan import types
+from millstream.plan.expressions import columns_in
+from millstream.plan.query import Place, Query, place_of
+
+_SIMPLE = {
+    exp.DType.BOOLEAN: "bool",
+    exp.DType.TINYINT: "int8",
+    exp.DType.SMALLINT: "int16",
+    exp.DType.INT: "int32",
+    exp.DType.BIGINT: "int64",
+    exp.DType.FLOAT: "float32",
+    exp.DType.DOUBLE: "float64",
+    exp.DType.TEXT: "string",
+    exp.DType.VARCHAR: "string",
+    exp.DType.BINARY: "binary",
+    exp.DType.DATE: "date",
+    exp.DType.TIMESTAMP: "timestamp",
+    exp.DType.TIMESTAMPTZ: "timestamp",
+    exp.DType.TIMESTAMPLTZ: "timestamp",
+}
+_SPARK_NAMES = {
+    "int8": "tinyint",
+    "int16": "smallint",
+    "int32": "int",
+    "int64": "bigint",
+    "float32": "float",
+    "float64": "double",
+    "bool": "boolean",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Analysis:
+    """What is known of a query's columns."""
+
+    output: pa.Schema | None
+    unknown: tuple[tuple[str, Place | None, tuple[str, ...]], ...] = ()
+    """(column, where, the columns there are)"""
+
+
+def analyse(query: Query, inputs: Mapping[str, pa.Schema | None]) -> Analysis:
+    """Resolve against the inputs' schemas. With an input of unknown schema nothing is claimed."""
+    if query.tree is None or any(inputs.get(name) is None for name in query.tables):
+        return Analysis(None)
+    known = {name: schema for name, schema in inputs.items() if schema is not None}
+    tree, tables = _flattened(query, known)
+    unknown = _unknown(query, tree, known)
+    if unknown:
+        return Analysis(None, unknown)
+    try:
+        qualified = qualify(tree, schema=tables, dialect="spark", validate_qualify_columns=False, identify=False, quote_identifiers=False)
+        return Analysis(_output(annotate_types(qualified, schema=tables, dialect="spark")))
+    except SqlglotError:
+        return Analysis(None)
+
+
+def missing(text: str, available: pa.Schema) -> tuple[str, ...]:
+    """Columns that an expression reads and the schema lacks."""
+    names = {name.lower() for name in available.names}
+    roots = [column.parts[0].name for column in columns_in(text)]
+    return tuple(dict.fromkeys(name for name in roots if name.lower() not in names))
+
+
+def _flattened(query: Query, known: Mapping[str, pa.Schema]) -> tuple[exp.Expr, MappingSchema]:
+    """Dotted node names as one-part tables, so that the resolver sees one level."""
+    assert query.tree is not None
+    tree, flat = query.tree.copy(), {name: f"t{index}" for index, name in enumerate(known)}
+    for table in list(tree.find_all(exp.Table)):
+        name = ".".join(part.name for part in table.parts)
+        if name in flat:
+            alias = table.alias or table.parts[-1].name
+            table.set("db", None)
+            table.set("catalog", None)
+            table.set("this", exp.to_identifier(flat[name]))
+            table.set("alias", exp.TableAlias(this=exp.to_identifier(alias)))
+    for column in tree.find_all(exp.Column):
+        column.set("db", None)
+    schema: dict[str, object] = {flat[name]: {field.name: _spark_name(field.type) for field in schema} for name, schema in known.items()}
+    return tree, MappingSchema(schema, dialect="spark")
+
+
+def _unknown(query: Query, tree: exp.Expr, known: Mapping[str, pa.Schema]) -> tuple[tuple[str, Place | None, tuple[str, ...]], ...]:
+    by_view = {f"t{index}": schema for index, schema in enumerate(known.values())}
+    found = []
+    for scope in traverse_scope(tree):
+        tables = {alias: by_view.get(source.name) for alias, source in scope.sources.items() if isinstance(source, exp.Table)}
+        opaque = len(tables) < len(scope.sources) or not tables or any(schema is None for schema in tables.values())
+        if opaque or scope.is_correlated_subquery or scope.expression.args.get("laterals"):
+            continue
+        names = {name.lower() for schema in tables.values() if schema is not None for name in schema.names}
+        options = tuple(name for schema in tables.values() if schema is not None for name in schema.names)
+        aliases = {alias.alias.lower() for alias in scope.expression.find_all(exp.Alias)} | {alias.lower() for alias in tables}
+        lambdas = {argument.name.lower() for function in scope.expression.find_all(exp.Lambda) for argument in function.expressions}
+        for column in scope.columns:
+            if column.parts[0].name.lower() not in names | aliases | lambdas or (
+                _table_of(column, tables) and column.name.lower() not in names
+            ):
+                found.append((column.name, place_of(query.text, column), options))
+    return tuple(dict.fromkeys(found))
+
+
+def _table_of(column: exp.Column, tables: Mapping[str, pa.Schema | None]) -> bool:
+    return len(column.parts) == 2 and column.parts[0].name in tables
+
+
+def _output(tree: exp.Expr) -> pa.Schema | None:
+    if not isinstance(tree, exp.Query) or any(isinstance(item, exp.Star) for item in tree.selects):
+        return None
+    if any(not item.alias_or_name for item in tree.selects):
+        return None
+    sure = not any(True for _ in tree.find_all(exp.Lateral))
+    return pa.schema([pa.field(item.alias_or_name, _type_of(item.unalias(), sure)) for item in tree.selects])
+
+
+def _type_of(item: exp.Expr, sure: bool) -> pa.DataType:
+    """The parser's guess, where it is one: not for decimals that are computed, nor for what a lateral view makes."""
+    kind = _arrow(item.type) if sure else types.UNKNOWN
+    computed = not isinstance(item, exp.Column | exp.Cast)
+    return types.UNKNOWN if computed and pa.types.is_decimal(kind) else kind
+
+
+def _arrow(kind: exp.DataType | None) -> pa.DataType:
+    if kind is None:
+        return types.UNKNOWN
+    if kind.this in _SIMPLE:
+        return types.parse(_SIMPLE[kind.this])
+    try:
+        return types.parse(kind.sql(dialect="spark").lower())
+    except ValueError:
+        return types.UNKNOWN
+
+
+def _spark_name(kind: pa.DataType) -> str:
+    name = types.name_of(kind)
+    return _SPARK_NAMES.get(name, "string" if name == "unknown" else name.replace("list<", "array<"))

@@ -1,0 +1,217 @@
+"""The protocols that every source, transform and sink follows. One component = one class = one YAML block = one page of docs.
+
+A component is a frozen model of its options. Python code constructs it, YAML names it by its type, and both get the same
+checks. Spark appears only inside `read`, `apply`, `stage` and `commit`, which run when the plan does.
+
+Rows that a node cannot handle leave it in the column `REJECT` (raw row and error; null for good rows); the engine tells them apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import pyarrow as pa
+from pydantic import BaseModel, ConfigDict
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from millstream.clients.storage import Storage
+
+REJECT = "_reject"
+Guarantee = Literal["exactly_once", "at_least_once"]
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """What a component finds wrong with itself: the field, and a sentence."""
+
+    code: str
+    message: str
+    field: str = ""
+    help: str = ""
+    level: Literal["error", "warning"] = "error"
+    line: int = 0
+    """For text fields: line and column inside the text, from 1."""
+    column: int = 0
+    width: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class NodeContext:
+    """What a component is told about its place in the pipeline."""
+
+    name: str
+    directory: Path
+    """Where the pipeline's own files are."""
+    storage: Storage
+    """The node's folder in the checkpoint."""
+    isolate: bool = False
+    """Whether bad rows must come out in `REJECT` instead of failing."""
+    schema: pa.Schema | None = None
+    """A source's pinned schema."""
+    clock: str = ""
+    """The epoch's time, for `now()`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Epoch:
+    """One micro-batch, as a sink sees it. `query` and `sink` are the ledger's key, `digest` tells two histories apart."""
+
+    query: str
+    sink: str
+    number: int
+    digest: str
+    time: str
+    columns: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerEntry:
+    """The last epoch that a target holds."""
+
+    epoch: int
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class Staged:
+    """Rows that are written and not yet visible."""
+
+    rows: int | None
+    """None: the sink cannot tell."""
+    payload: Any = field(default=None)
+
+
+class Component(BaseModel):
+    """Options of one node."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", validate_by_name=True, validate_by_alias=True, arbitrary_types_allowed=True)
+
+    type: ClassVar[str]
+    summary: ClassVar[str] = ""
+    """One line for lists and docs; the class docstring says more."""
+    example: ClassVar[str] = ""
+    """A YAML block that a test loads."""
+    extra: ClassVar[str] = ""
+    """The optional dependency (and jars) that it needs."""
+    adjustable: ClassVar[frozenset[str]] = frozenset()
+    """Options that may change between runs without touching what progress means."""
+    connects: ClassVar[bool] = False
+    """Whether it reaches an outside system by a connection."""
+
+    def extras(self) -> tuple[str, ...]:
+        """The extras that these options need."""
+        return (self.extra,) if self.extra else ()
+
+    def problems(self, inputs: Mapping[str, pa.Schema | None], directory: Path) -> list[Problem]:
+        """What the schema of options cannot say."""
+        return []
+
+
+class Source(Component):
+    """Where rows come from."""
+
+    dear: ClassVar[bool] = True
+    """Whether reading twice costs more than keeping what was read."""
+
+    @property
+    def bounded(self) -> bool:
+        """Whether the input ends."""
+        return False
+
+    @property
+    def self_ending(self) -> bool:
+        """Whether Spark's available-now trigger finds the end; else `exhausted` tells."""
+        return True
+
+    @property
+    def poll_interval_ms(self) -> int:
+        """The shortest time between two looks for new input."""
+        return 0
+
+    @property
+    def small(self) -> bool:
+        """Whether a bounded input is over in seconds, so that a quick start matters more than throughput."""
+        return False
+
+    def output(self) -> pa.Schema | None:
+        """The schema, or None when it takes a look at the data: `discover`."""
+        return None
+
+    def discover(self, spark: SparkSession, context: NodeContext) -> pa.Schema:
+        """Look at the data; the result is pinned in the checkpoint."""
+        raise NotImplementedError
+
+    def read(self, spark: SparkSession, context: NodeContext) -> DataFrame:
+        raise NotImplementedError
+
+    def exhausted(self, offset: Any) -> bool:
+        """Whether a bounded source ends at or before this offset."""
+        return False
+
+    def committed(self, offset: Any) -> None:
+        """Called once every query that reads the source has committed up to the offset."""
+
+
+class Transform(Component):
+    """Rows in, rows out."""
+
+    dear: ClassVar[bool] = False
+
+    @property
+    def deterministic(self) -> bool:
+        """Whether the same rows give the same rows again."""
+        return True
+
+    @property
+    def stateful(self) -> bool:
+        """Whether it remembers rows across epochs."""
+        return False
+
+    def tables(self) -> tuple[str, ...]:
+        """Inputs that the component names itself, as SQL does."""
+        return ()
+
+    arity: ClassVar[tuple[int, int | None]] = (1, 1)
+    """How many inputs it takes: at least, at most."""
+
+    def output(self, inputs: Mapping[str, pa.Schema | None]) -> pa.Schema | None:
+        """The schema that comes out, as far as it is known without Spark."""
+        return None
+
+    def refuses_isolation(self) -> str:
+        """Why single bad rows cannot be told apart here; empty when they can."""
+        return ""
+
+    def discover(self, inputs: Mapping[str, pa.Schema], directory: Path) -> pa.Schema | None:
+        """The schema found by running user code on no rows; None leaves it to Spark."""
+        return None
+
+    def apply(self, frames: Mapping[str, DataFrame], context: NodeContext) -> DataFrame:
+        raise NotImplementedError
+
+
+class Sink(Component):
+    """Where rows go: staged first, then committed together with the epoch's number."""
+
+    guarantee: ClassVar[Guarantee] = "exactly_once"
+
+    def prepare(self, spark: SparkSession, context: NodeContext) -> None:
+        """Once, before the first epoch: finish what an earlier run left half done."""
+
+    def ledger(self, spark: SparkSession, epoch: Epoch) -> LedgerEntry | None:
+        """What the target says it holds."""
+        return None
+
+    def stage(self, frame: DataFrame, epoch: Epoch) -> Staged:
+        raise NotImplementedError
+
+    def commit(self, staged: Staged, epoch: Epoch) -> None:
+        """Make the rows visible, once."""
+
+    def abort(self, staged: Staged, epoch: Epoch) -> None:
+        """Remove what was staged."""

@@ -1,0 +1,90 @@
+"""A topology as plain data and as YAML, and back: how plans are stored in checkpoints and handed from Python to YAML.
+
+Reading here is for documents that we wrote ourselves. A user's file goes through `millstream.spec`, which knows positions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from millstream.errors import Diagnostic, SpecError
+from millstream.plan.components import Component, Transform
+from millstream.plan.functions import FunctionRef
+from millstream.plan.nodes import CommonOptions, Node, WiredOptions
+from millstream.plan.settings import Settings
+from millstream.plan.topology import Topology
+from millstream.registry import KINDS, Kind, Registry
+
+COMMON = ("type", *WiredOptions.model_fields)
+
+
+def to_yaml(topology: Topology) -> str:
+    """The pipeline as a file."""
+    unnamed = [_unnamed(node, ref) for node in topology.nodes for ref in functions_of(node.component) if not ref.named]
+    if unnamed:
+        raise SpecError(unnamed)
+    return yaml.safe_dump(to_document(topology), sort_keys=False, allow_unicode=True, width=120)
+
+
+def to_document(topology: Topology) -> dict[str, Any]:
+    document: dict[str, Any] = {"name": topology.name}
+    for kind in KINDS:
+        nodes = {node.name: node_document(node) for node in topology.nodes if node.kind == kind}
+        if nodes:
+            document[f"{kind}s"] = nodes
+    settings = topology.settings.model_dump(mode="json", exclude_defaults=True)
+    if settings:
+        document["settings"] = settings
+    if topology.connections:
+        document["connections"] = {connection.name: dict(connection.options) for connection in topology.connections}
+    return document
+
+
+def node_document(node: Node) -> dict[str, Any]:
+    """One node as its YAML block."""
+    document: dict[str, Any] = {"type": node.component.type}
+    named = isinstance(node.component, Transform) and node.component.tables()
+    if node.inputs and not named:
+        document["from"] = node.inputs[0] if len(node.inputs) == 1 else list(node.inputs)
+    document |= node.component.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+    return document | node.options.model_dump(mode="json", exclude_defaults=True, exclude={"inputs"})
+
+
+def from_yaml(text: str, directory: Path = Path()) -> Topology:
+    """Read back what `to_yaml` wrote."""
+    return from_document(yaml.safe_load(text), directory)
+
+
+def from_document(document: Mapping[str, Any], directory: Path = Path()) -> Topology:
+    registry = Registry.installed()
+    nodes = [_node(registry, kind, name, dict(fields)) for kind in KINDS for name, fields in (document.get(f"{kind}s") or {}).items()]
+    settings = Settings.model_validate(document.get("settings") or {})
+    return Topology(document["name"], tuple(nodes), settings, directory=directory)
+
+
+def inputs_for(component: Component, declared: tuple[str, ...]) -> tuple[str, ...]:
+    """SQL names its inputs itself; everything else says `from`."""
+    named = component.tables() if isinstance(component, Transform) else ()
+    return named or declared
+
+
+def functions_of(component: Component) -> list[FunctionRef]:
+    return [value for value in component.__dict__.values() if isinstance(value, FunctionRef)]
+
+
+def _node(registry: Registry, kind: Kind, name: str, fields: dict[str, Any]) -> Node:
+    component = registry.find(kind, fields["type"]).model_validate({k: v for k, v in fields.items() if k not in {*COMMON, "from"}})  # type: ignore[union-attr]  # stored plans name what existed
+    common = {k: v for k, v in fields.items() if k in CommonOptions.model_fields}
+    declared = fields.get("from", ())
+    declared = (declared,) if isinstance(declared, str) else tuple(declared)
+    return Node(name, component, inputs_for(component, declared), CommonOptions.model_validate(common))
+
+
+def _unnamed(node: Node, ref: FunctionRef) -> Diagnostic:
+    place = f" ({ref.line})" if ref.line else ""
+    message = f"`{node.name}` runs `{ref.reference}`{place}, which has no name to be found under again"
+    return Diagnostic("MS034", message, node.span, help="define the function at the top level of a module")

@@ -1,0 +1,155 @@
+"""References to the user's Python: `module:function` or `path.py:function`, or a callable that Python code handed over.
+
+A check never imports user code: it looks for the file and for the name in its syntax tree. Loading happens in a run, with the
+pipeline's own directory first on the module path. A callable without a name of its own runs, but cannot be written to YAML.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import importlib.util
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from pydantic import GetCoreSchemaHandler
+from pydantic_core import CoreSchema, core_schema
+
+from millstream.errors import nearest
+
+
+class FunctionRef:
+    """Where a function is to be found; equal when it is the same place."""
+
+    __slots__ = ("_callable", "reference")
+
+    def __init__(self, target: str | Callable[..., Any]) -> None:
+        if isinstance(target, str):
+            module, colon, name = target.rpartition(":")
+            if not colon or not module or not name:
+                raise ValueError("a function is written `module:function` or `path.py:function`")
+        self._callable = None if isinstance(target, str) else target
+        self.reference = target if isinstance(target, str) else _name_of(target)
+
+    @property
+    def named(self) -> bool:
+        """Whether the reference leads back to the function."""
+        return "<" not in self.reference and not self.reference.startswith("__main__:")
+
+    @property
+    def line(self) -> str:
+        code = getattr(self._callable, "__code__", None)
+        return f"{Path(code.co_filename).name}:{code.co_firstlineno}" if code else ""
+
+    def load(self, directory: Path) -> Callable[..., Any]:
+        """The callable. ValueError with a sentence when the way there is blocked."""
+        if self._callable is not None:
+            return self._callable
+        module_name, _, name = self.reference.rpartition(":")
+        try:
+            found: Any = _load_module(module_name, directory)
+        except Exception as error:
+            raise ValueError(f"`{module_name}` fails when imported: {type(error).__name__}: {error}") from error
+        for part in name.split("."):
+            if not hasattr(found, part):
+                raise ValueError(f"`{module_name}` has no `{part}`; {nearest(part, _public(found))}")
+            found = getattr(found, part)
+        if not callable(found):
+            raise ValueError(f"`{self.reference}` is a {type(found).__name__} and not a function")
+        return found  # type: ignore[no-any-return]  # callable() has checked it
+
+    def problem(self, directory: Path) -> str:
+        """What is wrong, found without importing anything; empty when nothing is."""
+        if self._callable is not None:
+            return ""
+        module_name, _, name = self.reference.rpartition(":")
+        try:
+            file = _find_file(module_name, directory)
+            names = _top_level_names(file) if file else None
+        except (ValueError, SyntaxError) as error:
+            return str(error)
+        if names is None or name.split(".", maxsplit=1)[0] in names:
+            return ""
+        return f"`{module_name}` has no `{name}`; {nearest(name, names)}"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, FunctionRef):
+            return NotImplemented
+        return self.reference == other.reference and (self.named or self._callable is other._callable)
+
+    def __hash__(self) -> int:
+        return hash(self.reference)
+
+    def __repr__(self) -> str:
+        return self.reference
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        from_text = core_schema.no_info_after_validator_function(cls, core_schema.str_schema())
+        from_callable = core_schema.no_info_after_validator_function(cls, core_schema.callable_schema())
+        return core_schema.json_or_python_schema(
+            json_schema=from_text,
+            python_schema=core_schema.union_schema([core_schema.is_instance_schema(cls), from_text, from_callable], mode="left_to_right"),
+            serialization=core_schema.plain_serializer_function_ser_schema(repr),
+        )
+
+
+def _name_of(function: Callable[..., Any]) -> str:
+    return f"{getattr(function, '__module__', '?')}:{getattr(function, '__qualname__', type(function).__qualname__ + ' <instance>')}"
+
+
+def _load_module(name: str, directory: Path) -> Any:
+    if name.endswith(".py"):
+        path = (directory / name).resolve()
+        return _load_file(path)
+    if str(directory) not in sys.path:
+        sys.path.insert(0, str(directory))
+    return importlib.import_module(name)
+
+
+def _load_file(path: Path) -> Any:
+    alias = f"_millstream_{path.stem}_{abs(hash(str(path))):x}"
+    spec = importlib.util.spec_from_file_location(alias, path)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"{path} is not a Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[alias] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def _find_file(module_name: str, directory: Path) -> Path | None:
+    """The source of a module; None when it is there but has no source to read."""
+    if module_name.endswith(".py"):
+        path = directory / module_name
+        if not path.is_file():
+            raise ValueError(f"there is no file `{module_name}` beside the pipeline")
+        return path
+    beside = directory.joinpath(*module_name.split("."))
+    for candidate in (beside.with_suffix(".py"), beside / "__init__.py"):
+        if candidate.is_file():
+            return candidate
+    top = module_name.split(".", maxsplit=1)[0]
+    spec = importlib.util.find_spec(top)
+    if spec is None:
+        raise ValueError(f"there is no module `{module_name}`, neither beside the pipeline nor installed")
+    return Path(spec.origin) if top == module_name and spec.origin and spec.origin.endswith(".py") else None
+
+
+def _top_level_names(file: Path) -> set[str] | None:
+    """Names that the module defines; None when it imports everything from elsewhere."""
+    names: set[str] = set()
+    for node in ast.parse(file.read_text(encoding="utf-8"), str(file)).body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            names.add(node.name)
+        elif isinstance(node, ast.Assign):
+            names.update(target.id for target in node.targets if isinstance(target, ast.Name))
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            names.update((alias.asname or alias.name) for alias in node.names)
+    return None if "*" in names or "__getattr__" in names else names
+
+
+def _public(module: Any) -> list[str]:
+    return [name for name in dir(module) if not name.startswith("_")]

@@ -1,0 +1,224 @@
+"""A user's SQL, looked at without Spark: its tables, its columns, whether it needs state, whether it repeats itself.
+
+The text itself is never regenerated: names of nodes are replaced at their offsets and the rest reaches Spark as written. What the
+offline parser does not understand is left to Spark (`Query.tree` is None then, and the tables are found among the tokens).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from sqlglot import ParseError, TokenError, exp, parse, tokenize
+from sqlglot.tokenizer_core import Token, TokenType
+
+_CLOCKS = {
+    "CURRENT_TIMESTAMP": "TIMESTAMP '{0}'",
+    "NOW": "TIMESTAMP '{0}'",
+    "CURRENT_DATE": "to_date(TIMESTAMP '{0}')",
+    "CURDATE": "to_date(TIMESTAMP '{0}')",
+    "LOCALTIMESTAMP": "TIMESTAMP_NTZ '{0}'",
+    "UNIX_TIMESTAMP": "unix_timestamp(TIMESTAMP '{0}')",
+}
+_BARE_CLOCKS = {"CURRENT_TIMESTAMP", "CURRENT_DATE", "LOCALTIMESTAMP"}
+_RANDOM = {
+    "RAND",
+    "RANDOM",
+    "RANDN",
+    "RANDSTR",
+    "UUID",
+    "SHUFFLE",
+    "UNIFORM",
+    "MONOTONICALLY_INCREASING_ID",
+    "SPARK_PARTITION_ID",
+    "INPUT_FILE_NAME",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where something stands in the query's text: offsets, and line and column from 1."""
+
+    start: int
+    end: int
+    line: int
+    column: int
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A table as the query names it."""
+
+    name: str
+    place: Place
+    alias: str
+    """What its columns are qualified with."""
+    aliased: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """One parsed query."""
+
+    text: str
+    tree: exp.Expr | None
+    problem: str = ""
+    """Why it could not be parsed."""
+
+    @property
+    def references(self) -> tuple[Reference, ...]:
+        if self.tree is None:
+            return ()
+        ctes = {cte.alias for cte in self.tree.find_all(exp.CTE)}
+        tables = [table for table in self.tree.find_all(exp.Table) if isinstance(table.this, exp.Identifier)]
+        return tuple(_reference(self.text, table) for table in tables if table.db or table.name not in ctes)
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(reference.name for reference in self.references))
+
+    @property
+    def deterministic(self) -> bool:
+        return not any(
+            token.text.upper() in _RANDOM and _calls(tokens, i) for tokens in [_tokens(self.text)] for i, token in enumerate(tokens)
+        )
+
+    def stateful(self) -> tuple[str, Place | None] | None:
+        """The first construct that needs memory across rows."""
+        return _stateful(self.text, self.tree) if self.tree is not None else None
+
+    def with_views(self, views: Mapping[str, str]) -> str:
+        """The text with the names of nodes replaced by names of views."""
+        edits = [(r.place, _table_text(r, views[r.name])) for r in self.references if r.name in views]
+        edits += [(place, alias) for place, alias in self._qualified_columns(views)]
+        if self.tree is None:
+            edits = list(_token_edits(self.text, views))
+        return replace(self.text, edits)
+
+    def _qualified_columns(self, views: Mapping[str, str]) -> Iterable[tuple[Place, str]]:
+        """`raw.orders.id`: two names before the column, where Spark's view has one."""
+        for column in self.tree.find_all(exp.Column) if self.tree is not None else ():
+            name = ".".join(part.name for part in column.parts[:-1])
+            if len(column.parts) > 2 and name in views:
+                yield _place(self.text, *column.parts[:-1]), _quoted(name.rpartition(".")[2])
+
+
+@lru_cache(maxsize=512)
+def parse_query(text: str) -> Query:
+    """Parse once; plans ask many times."""
+    try:
+        trees = [tree for tree in parse(text, dialect="spark") if tree is not None]
+    except (ParseError, TokenError) as error:
+        details: list[dict[str, Any]] = getattr(error, "errors", [])
+        return Query(text, None, str(details[0]["description"]) if details else str(error))
+    if len(trees) != 1 or not isinstance(trees[0], exp.Query):
+        return Query(text, None, "expected one SELECT")
+    return Query(text, trees[0])
+
+
+def freeze_clock(text: str, timestamp: str) -> str:
+    """`now()` and its kin become the epoch's time, so that a repeated epoch gives the same rows."""
+    tokens, edits = _tokens(text), []
+    for index, token in enumerate(tokens):
+        word = token.text.upper()
+        called = _calls(tokens, index)
+        if (
+            word in _CLOCKS
+            and token.token_type != TokenType.STRING
+            and (_empty_call(tokens, index) or (word in _BARE_CLOCKS and not called))
+        ):
+            last = tokens[index + 2] if called else token
+            edits.append((Place(token.start, last.end + 1, token.line, token.col), _CLOCKS[word].format(timestamp)))
+    return replace(text, edits)
+
+
+def replace(text: str, edits: Iterable[tuple[Place, str]]) -> str:
+    """Apply replacements at offsets, last first."""
+    for place, new in sorted(edits, key=lambda edit: edit[0].start, reverse=True):
+        text = text[: place.start] + new + text[place.end :]
+    return text
+
+
+def place_of(text: str, node: exp.Expr) -> Place | None:
+    """The place of the first identifier or keyword under a tree that knows its own."""
+    for child in node.walk():
+        if "start" in child.meta:
+            return _place(text, child)
+    return None
+
+
+def _place(text: str, *parts: exp.Expr) -> Place:
+    start, end = parts[0].meta.get("start", 0), parts[-1].meta.get("end", 0) + 1
+    before = text[:start]
+    return Place(start, end, before.count("\n") + 1, start - (before.rfind("\n") + 1) + 1)
+
+
+def _reference(text: str, table: exp.Table) -> Reference:
+    alias = table.alias or table.parts[-1].name
+    name = ".".join(part.name for part in table.parts)
+    return Reference(name, _place(text, *table.parts), alias, bool(table.alias))
+
+
+def _table_text(reference: Reference, view: str) -> str:
+    return view if reference.aliased else f"{view} AS {_quoted(reference.alias)}"
+
+
+def _quoted(name: str) -> str:
+    return f"`{name}`"
+
+
+def _stateful(text: str, tree: exp.Expr) -> tuple[str, Place | None] | None:
+    for node in tree.walk():
+        word = _state_word(node)
+        if word:
+            return word, place_of(text, node)
+    return None
+
+
+def _state_word(node: exp.Expr) -> str:
+    if isinstance(node, exp.Group | exp.Having):
+        return "GROUP BY"
+    if isinstance(node, exp.Distinct):
+        return "DISTINCT"
+    if isinstance(node, exp.Window):
+        return "a window function"
+    if isinstance(node, exp.Order | exp.Limit | exp.Offset | exp.Sort):
+        return node.key.upper() + (" BY" if isinstance(node, exp.Order | exp.Sort) else "")
+    if isinstance(node, exp.AggFunc) and not node.find_ancestor(exp.Window):
+        return f"the aggregate {node.sql_name() if isinstance(node, exp.Func) else node.key}"
+    if isinstance(node, exp.SetOperation) and (not isinstance(node, exp.Union) or node.args.get("distinct")):
+        return f"{node.key.upper()} without ALL" if isinstance(node, exp.Union) else node.key.upper()
+    if isinstance(node, exp.Join) and not isinstance(node.this, exp.Lateral | exp.Unnest):
+        return "a join"
+    return ""
+
+
+@lru_cache(maxsize=512)
+def _tokens(text: str) -> tuple[Token, ...]:
+    try:
+        return tuple(tokenize(text, dialect="spark"))
+    except TokenError:
+        return ()
+
+
+def _calls(tokens: tuple[Token, ...], index: int) -> bool:
+    return index + 1 < len(tokens) and tokens[index + 1].token_type == TokenType.L_PAREN
+
+
+def _empty_call(tokens: tuple[Token, ...], index: int) -> bool:
+    return _calls(tokens, index) and index + 2 < len(tokens) and tokens[index + 2].token_type == TokenType.R_PAREN
+
+
+def _token_edits(text: str, views: Mapping[str, str]) -> Iterable[tuple[Place, str]]:
+    """For text that only Spark can parse: names of nodes after FROM, JOIN or a comma."""
+    tokens = _tokens(text)
+    for index, token in enumerate(tokens):
+        if token.token_type not in {TokenType.FROM, TokenType.JOIN, TokenType.COMMA}:
+            continue
+        for name, view in views.items():
+            end = index + 2 * name.count(".") + 1
+            if end < len(tokens) and "".join(t.text for t in tokens[index + 1 : end + 1]) == name:
+                first, last = tokens[index + 1], tokens[end]
+                yield Place(first.start, last.end + 1, first.line, first.col), f"{view} AS {_quoted(name.rpartition('.')[2])}"

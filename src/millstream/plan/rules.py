@@ -1,0 +1,186 @@
+"""The checks on a plan, in the order in which their findings are shown. Each is a function from the plan to diagnostics.
+
+A rule says nothing about what another rule has already found broken: schemas behind a missing input are unknown, and unknown
+schemas are never complained about.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from millstream.errors import Diagnostic, Span, nearest
+from millstream.plan.components import Problem, Transform
+from millstream.plan.nodes import Node
+from millstream.plan.schemas import Schemas, inputs_of, propagate
+from millstream.plan.topology import Topology
+
+Rule = Callable[[Topology, Schemas], Iterator[Diagnostic]]
+_NAME = re.compile(r"[^\W\d_][\w-]*(\.[\w-]+)*")
+
+
+def names_are_allowed(topology: Topology, schemas: Schemas) -> Iterator[Diagnostic]:
+    for node in topology.nodes:
+        if not _NAME.fullmatch(node.name):
+            help_ = "start with a letter; use letters, digits, `_`, `-` and dots"
+            yield Diagnostic("MS017", f"`{node.name}` cannot be the name of a {node.kind}", node.span, help=help_)
+
+
+def names_are_unique(topology: Topology, schemas: Schemas) -> Iterator[Diagnostic]:
+    first: dict[str, Node] = {}
+    for node in topology.nodes:
+        other = first.setdefault(node.name, node)
+        if other is not node:
+            line = f" in line {other.span.line}" if other.span else ""
+            yield Diagnostic(
+                "MS020", f"{node.kind} `{node.name}` has the name of a {other.kind}{line}", node.span, help="rename one of them"
+            )
+
+
+def inputs_exist(topology: Topology, schemas: Schemas) -> Iterator[Diagnostic]:
+    readable = [node.name for node in topology.nodes if node.kind != "sink"]
+    for node in topology.nodes:
+        for name in node.inputs:
+            if name not in readable:
+                is_sink = name in topology.by_name
+                message = (
+                    f"{node.kind} `{node.name}` reads `{name}`, which is a sink"
+                    if is_sink
+                    else f"unknown input `{name}` of {node.kind} `{node.name}`"
+                )
+                yield Diagnostic("MS012", message, node.place("from", name) or node.span, help=nearest(name, set(readable) - {node.name}))
+
+
+def inputs_are_as_many_as_needed(topology: Topology, schemas: Schemas) -> Iterator[Diagnostic]:
+    for node in topology.nodes:
+        least, most = _arity(node, topology)
+        count = len(node.inputs)
+        if count < least or (most is not None and count > most):
+            wanted = f"{least}" if least == most else f"at least {least}" if most is None else f"{least} to {most}"
+            help_ = "add `from: NODE`" if count < least else "remove the others, or put a `union` before it"
+            message = f"{node.kind} `{node.name}` takes {wanted} input{'s' if wanted != '1' else ''}, and has {count or 'none'}"
+            yield Diagnostic("MS033", message, node.place("from"), help=help_)
+
+
+def no_cycle(topology: Topology, schemas: Schemas) -> Iterator[Diagnostic]:
+    reported: set[str] = set()
+    for node in topology.nodes:
+        path = _path_back(topology, node.name)
+        if path and not reported & set(path):
+            reported |= set(path)
+            yield Diagnostic("MS021", f"the nodes form a cycle: {' → '.join(f'`{name}`' for name in path)}", node.span)
+
+
+def both_ends_exist(topology: Topology, schemas: Schemas) -> Iterator[Diagnostic]:
+    if not topology.sources:
+        yield Diagnostic("MS023", f"pipeline `{topology.name}` has no source", help="add one under `sources:`")
+    if not topology.sinks:
+        yield Diagnostic(
+            "MS023",
+            f"pipeline `{topology.name}` has no sink",
+            help="add one under `sinks:`; `{type: print, from: NODE}` shows rows",
+        )
+
+
+def dead_letters_exist(topology: Topology, schemas: Schemas) -> Iterator[Diagnostic]:
+    sinks = {sink.name for sink in topology.sinks}
+    for node in topology.nodes:
+        target = node.dead_letter
+        if target and target not in sinks:
+            yield Diagnostic(
+                "MS031",
+                f"`{node.name}` sends bad rows to `{target}`, which is not a sink",
+                node.place("on_error"),
+                help=nearest(target, sinks),
+            )
+        elif target == node.name:
+            yield Diagnostic("MS031", f"sink `{target}` cannot be its own dead-letter sink", node.place("on_error"))
+
+
+def every_node_is_read(topology: Topology, schemas: Schemas) -> Iterator[Diagnostic]:
+    used = {above.name for sink in topology.sinks for above in topology.upstream(sink.name)}
+    for node in topology.nodes:
+        if node.name not in used:
+            help_ = "connect it to a sink, or remove it"
+            yield Diagnostic("MS022", f"nothing reads {node.kind} `{node.name}`, so it will not run", node.span, "warning", help=help_)
+
+
+def primary_keys_are_in_the_schema(topology: Topology, schemas: Schemas) -> Iterator[Diagnostic]:
+    for node in topology.nodes:
+        schema = schemas.get(node.inputs[0]) if node.kind == "sink" and node.inputs else schemas.get(node.name)
+        if schema is None:
+            continue
+        for column in node.options.primary_key:
+            if column not in schema.names:
+                message = f"primary key `{column}` is not a column of `{node.name}`"
+                yield Diagnostic("MS025", message, node.place("primary_key"), help=nearest(column, schema.names))
+
+
+def components_agree(topology: Topology, schemas: Schemas) -> Iterator[Diagnostic]:
+    """What the components themselves find: unknown columns, types that a sink cannot take, functions that are not there."""
+    for node in topology.nodes:
+        for problem in node.component.problems(inputs_of(node, schemas), topology.directory):
+            yield _diagnostic(node, problem)
+        if isinstance(node.component, Transform) and node.isolates and (refusal := node.component.refuses_isolation()):
+            yield Diagnostic("MS032", f"`{node.name}`: {refusal}", node.place("on_error"))
+
+
+RULES: tuple[Rule, ...] = (
+    names_are_allowed,
+    names_are_unique,
+    inputs_exist,
+    inputs_are_as_many_as_needed,
+    no_cycle,
+    both_ends_exist,
+    dead_letters_exist,
+    every_node_is_read,
+    primary_keys_are_in_the_schema,
+    components_agree,
+)
+
+
+def check(topology: Topology, discovered: Schemas | None = None) -> tuple[Diagnostic, ...]:
+    """All findings of all rules."""
+    schemas = propagate(topology, discovered)
+    return tuple(finding for rule in RULES for finding in rule(topology, schemas))
+
+
+def text_place(node: Node, field: str, line: int, column: int, width: int = 1) -> Span | None:
+    """A place inside a text field, such as a column in a query."""
+    base = node.spans.get((field, str(line)))
+    if base is None or not line:
+        return node.place(field)
+    start = base.column + column - 1
+    return replace(base, column=start, end=start + max(1, width))
+
+
+def _diagnostic(node: Node, problem: Problem) -> Diagnostic:
+    span = (
+        text_place(node, problem.field, problem.line, problem.column, problem.width)
+        if problem.line
+        else node.place(*problem.field.split("."))
+    )
+    return Diagnostic(problem.code, f"{node.kind} `{node.name}`: {problem.message}", span, problem.level, help=problem.help)
+
+
+def _arity(node: Node, topology: Topology) -> tuple[int, int | None]:
+    if isinstance(node.component, Transform):
+        return node.component.arity
+    if node.kind == "source":
+        return 0, 0
+    return (0 if node.name in topology.dead_letters else 1), 1
+
+
+def _path_back(topology: Topology, name: str) -> list[str]:
+    """The way from a node back to itself, or nothing."""
+    stack, seen = [[name]], {name}
+    while stack:
+        path = stack.pop()
+        for parent in topology.by_name[path[-1]].inputs:
+            if parent == name:
+                return [*reversed(path), path[0]] if len(path) > 1 else [name, name]
+            if parent in topology.by_name and parent not in seen:
+                seen.add(parent)
+                stack.append([*path, parent])
+    return []

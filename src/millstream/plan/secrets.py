@@ -1,0 +1,89 @@
+"""Secrets are references until the moment they are used.
+
+A `Secret` prints as its reference (`secret://env/NAME`) or as `***`, in every representation: repr, JSON, YAML, errors. Only
+`reveal()` reads the value. What is revealed can still come back in somebody else's error text, so a run keeps a `Redactor`
+made from the plan's secrets and passes every foreign text through it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from pydantic import GetCoreSchemaHandler
+from pydantic_core import CoreSchema, core_schema
+
+SCHEME = "secret://"
+MASK = "***"
+
+
+class Secret:
+    """A value that never shows. Written as `secret://env/NAME` or `secret://file/PATH`; a literal is accepted, and hidden."""
+
+    __slots__ = ("_literal", "reference")
+
+    def __init__(self, text: str) -> None:
+        referenced = text.startswith(SCHEME)
+        self.reference = text if referenced else MASK
+        self._literal = None if referenced else text
+        if referenced and self._split()[0] not in {"env", "file"}:
+            raise ValueError("secrets are written `secret://env/NAME` or `secret://file/PATH`")
+
+    def reveal(self) -> str:
+        """The value itself; ValueError when it cannot be read."""
+        if self._literal is not None:
+            return self._literal
+        kind, name = self._split()
+        if kind == "env":
+            if name not in os.environ:
+                raise ValueError(f"the environment variable `{name}` is not set")
+            return os.environ[name]
+        try:
+            return Path("/" + name if self.reference.startswith(f"{SCHEME}file//") else name).read_text(encoding="utf-8").rstrip("\n")
+        except OSError as error:
+            raise ValueError(f"the file `{name}` cannot be read: {error.strerror}") from error
+
+    def _split(self) -> tuple[str, str]:
+        kind, _, name = self.reference.removeprefix(SCHEME).partition("/")
+        return kind, name.lstrip("/") if kind == "file" else name
+
+    def __str__(self) -> str:
+        return self.reference
+
+    __repr__ = __str__
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Secret) and (self.reference, self._literal) == (other.reference, other._literal)
+
+    def __hash__(self) -> int:
+        return hash(self.reference)
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        from_text = core_schema.no_info_after_validator_function(cls, core_schema.str_schema())
+        return core_schema.json_or_python_schema(
+            json_schema=from_text,
+            python_schema=core_schema.union_schema([core_schema.is_instance_schema(cls), from_text]),
+            serialization=core_schema.plain_serializer_function_ser_schema(str),
+        )
+
+
+class Redactor:
+    """Replaces revealed values in foreign text."""
+
+    def __init__(self, secrets: Iterable[Secret]) -> None:
+        self._values = sorted({value for secret in secrets if (value := _revealed(secret))}, key=len, reverse=True)
+
+    def __call__(self, text: str) -> str:
+        for value in self._values:
+            text = text.replace(value, MASK)
+        return text
+
+
+def _revealed(secret: Secret) -> str:
+    try:
+        return secret.reveal()
+    except ValueError:
+        return ""

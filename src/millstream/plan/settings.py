@@ -1,0 +1,79 @@
+"""How a pipeline runs: where it keeps its progress, when epochs start, which Spark it uses."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from millstream.plan.options import Duration, Size
+from millstream.plan.secrets import Secret
+
+
+class _Block(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Continuous(_Block):
+    """Start the next epoch as soon as the last one is done and there is something to read."""
+
+    type: Literal["continuous"] = "continuous"
+
+
+class Interval(_Block):
+    """Start an epoch every so often."""
+
+    type: Literal["interval"]
+    every: Duration
+    """Time from one start to the next, such as `10s`."""
+
+
+class AvailableNow(_Block):
+    """Read what is there now, then stop."""
+
+    type: Literal["available_now"]
+
+
+Trigger = Annotated[Continuous | Interval | AvailableNow, Field(discriminator="type")]
+
+
+class Restart(_Block):
+    """What happens after a temporary failure."""
+
+    limit: int = Field(default=5, ge=0)
+    """Restarts in a row before the pipeline gives up."""
+    backoff: Duration = Duration("1s")
+    """Pause before the first restart; doubles with each."""
+    max_backoff: Duration = Duration("1m")
+    """The longest pause."""
+
+
+class Telemetry(_Block):
+    """Names for what the run reports."""
+
+    labels: dict[str, str] = {}
+    """Labels that every reported fact carries."""
+
+
+class Settings(_Block):
+    """How the pipeline runs."""
+
+    checkpoint: str | None = None
+    """Where progress is kept: a local path or a Hadoop file system's URL. Default: `.millstream/<name>`."""
+    trigger: Trigger = Continuous()
+    """When epochs start. A pipeline whose sources are all bounded runs to their end, whatever stands here."""
+    master: str = "local[*]"
+    """Spark's master: `local[*]` uses every core of this machine."""
+    profile: Literal["auto", "short", "long", "small"] = "auto"
+    """How the JVM is tuned. `short`: quick start, for small bounded work; `long`: throughput; `small`: little memory and few threads;
+    `auto`: `short` for bounded pipelines with small inputs, else `long`."""
+    driver_memory: Size | None = None
+    """The JVM's heap, such as `2GB`. Default: a share of the machine's memory that fits the profile."""
+    spark: dict[str, str | Secret] = {}
+    """Settings for Spark itself, by their full name."""
+    state_partitions: int | None = Field(default=None, ge=1)
+    """Number of state partitions; fixed by a query's first epoch. Default: the number of cores."""
+    restart: Restart = Restart()
+    """What happens after a temporary failure."""
+    telemetry: Telemetry = Telemetry()
+    """Names for what the run reports."""

@@ -1,0 +1,131 @@
+"""One YAML block becomes one node: the type names the class, the class knows its options, the rest is common to all nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from millstream.errors import Diagnostic, Span, nearest
+from millstream.plan.components import Component
+from millstream.plan.document import inputs_for
+from millstream.plan.nodes import CommonOptions, Node, WiredOptions
+from millstream.plan.secrets import SCHEME
+from millstream.registry import Kind, Registry
+from millstream.spec.problems import diagnose, field_names
+from millstream.spec.tree import Items, Map, Scalar, Tree, locate, plain
+
+
+class NodeBuilder:
+    """Builds the nodes of a file; what cannot be built is reported and remembered in `broken_names`."""
+
+    def __init__(self, registry: Registry, problems: list[Diagnostic], connections: set[str]) -> None:
+        self.registry, self.problems, self.connections = registry, problems, connections
+        self.broken_names: set[str] = set()
+
+    @property
+    def broken(self) -> bool:
+        return bool(self.broken_names)
+
+    def section(self, kind: Kind, tree: Tree | None) -> Iterator[Node]:
+        if tree is None or (isinstance(tree, Scalar) and tree.value is None):
+            return
+        if not isinstance(tree, Map):
+            self.problems.append(Diagnostic("MS008", f"`{kind}s` must be a map of named nodes", tree.span))
+            return
+        for name, block in tree.entries.items():
+            node = self._node(kind, name, block, tree.keys[name])
+            if node is None:
+                self.broken_names.add(name)
+            else:
+                yield node
+
+    def _node(self, kind: Kind, name: str, block: Tree, span: Span) -> Node | None:
+        what = f"{kind} `{name}`"
+        if not isinstance(block, Map):
+            self.problems.append(Diagnostic("MS008", f"{what} must be a map with a `type`", block.span))
+            return None
+        model = self._class(kind, what, block, span)
+        if model is None:
+            return None
+        common: type[CommonOptions] = CommonOptions if kind == "source" else WiredOptions
+        component, options = self._validated(model, common, block, what, span)
+        if component is None or options is None:
+            return None
+        self._refuse_plain_secrets(component, block, what)
+        self._check_connection(model, options, block, what)
+        declared = options.inputs if isinstance(options, WiredOptions) else ()
+        shared = CommonOptions.model_validate(options.model_dump(exclude={"inputs"}))
+        return Node(name, component, inputs_for(component, declared), shared, span, spans_of(block))
+
+    def _class(self, kind: Kind, what: str, block: Map, span: Span) -> type[Component] | None:
+        if "type" not in block.entries:
+            self.problems.append(Diagnostic("MS007", f"{what} needs a `type`", span, help=nearest("", self.registry.types(kind))))
+            return None
+        type_name = str(plain(block.entries["type"]))
+        model: type[Component] | None = self.registry.find(kind, type_name)
+        if model is None:
+            help_ = nearest(type_name, self.registry.types(kind))
+            self.problems.append(Diagnostic("MS010", f"unknown {kind} type `{type_name}`", block.entries["type"].span, help=help_))
+        return model
+
+    def _validated(
+        self, model: type[Component], common: type[CommonOptions], block: Map, what: str, span: Span
+    ) -> tuple[Component | None, CommonOptions | None]:
+        values = {name: value for name, value in plain(block).items() if name != "type"}
+        names = {*field_names(common), "connection"}
+        own = {name: value for name, value in values.items() if name not in names}
+        shared = {name: value for name, value in values.items() if name in names}
+        models: list[type[BaseModel]] = [model, common]
+        component = self._validate(model, own, block, what, models, span)
+        return component, self._validate(common, shared, block, what, models, span)
+
+    def _validate(self, model: type[Any], values: dict[str, Any], block: Map, what: str, models: list[type[BaseModel]], span: Span) -> Any:
+        try:
+            return model.model_validate(values)
+        except ValidationError as error:
+            found = diagnose(error, block, what, models)
+            self.problems += [_aimed(finding, span) for finding in found]
+            return None
+
+    def _refuse_plain_secrets(self, component: Component, block: Map, what: str) -> None:
+        for name, value in component.__dict__.items():
+            if isinstance(value, str) and value.startswith(SCHEME):
+                self.problems.append(Diagnostic("MS013", f"`{name}` in {what} does not take a secret", locate(block, (name,))))
+
+    def _check_connection(self, model: type[Component], options: CommonOptions, block: Map, what: str) -> None:
+        name = options.connection
+        if name and not model.connects:
+            self.problems.append(Diagnostic("MS006", f"{what} takes no connection", locate(block, ("connection",), key=True)))
+        elif name and name not in self.connections:
+            self.problems.append(
+                Diagnostic("MS014", f"unknown connection `{name}`", locate(block, ("connection",)), help=nearest(name, self.connections))
+            )
+
+
+def spans_of(block: Map) -> dict[tuple[str, ...], Span]:
+    """Path of a field → its place; for texts also every line, for `from` also every name."""
+    spans: dict[tuple[str, ...], Span] = {}
+
+    def visit(tree: Tree, path: tuple[str, ...]) -> None:
+        if path:
+            spans[path] = tree.span
+        if isinstance(tree, Map):
+            for name, child in tree.entries.items():
+                visit(child, (*path, name))
+        elif isinstance(tree, Items):
+            for index, child in enumerate(tree.items):
+                visit(child, (*path, str(plain(child)) if isinstance(child, Scalar) else str(index)))
+        else:
+            spans.update({(*path, str(index + 1)): line for index, line in enumerate(tree.lines)})
+
+    visit(block, ())
+    return spans
+
+
+def _aimed(finding: Diagnostic, span: Span) -> Diagnostic:
+    """What is missing is missing from the node: point at its name."""
+    return (
+        Diagnostic(finding.code, finding.message, span, finding.level, finding.detail, finding.help) if finding.code == "MS007" else finding
+    )

@@ -1,0 +1,197 @@
+"""A file becomes a plan: read, fill in variables, build every node, check, and report everything that is wrong at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from millstream.errors import Diagnostic, MillstreamError, SpecError, nearest
+from millstream.plan.cases import Case, CaseOptions
+from millstream.plan.rules import check
+from millstream.plan.settings import Settings
+from millstream.plan.topology import Connection, Topology
+from millstream.registry import KINDS, Registry
+from millstream.spec.building import NodeBuilder
+from millstream.spec.layers import from_environment, from_flags, origin, overlay, read_config, read_text
+from millstream.spec.problems import diagnose, unknown_field
+from millstream.spec.tree import Items, Map, Reader, Tree, plain
+from millstream.spec.variables import interpolate
+
+SECTIONS = ("name", "description", "sources", "transforms", "sinks", "settings", "connections", "tests")
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """The plan, when there is one, and every finding."""
+
+    topology: Topology | None
+    diagnostics: tuple[Diagnostic, ...]
+
+    @property
+    def errors(self) -> tuple[Diagnostic, ...]:
+        return tuple(finding for finding in self.diagnostics if finding.level == "error")
+
+    @property
+    def warnings(self) -> tuple[Diagnostic, ...]:
+        return tuple(finding for finding in self.diagnostics if finding.level == "warning")
+
+    def require(self) -> Topology:
+        """The plan, or all the errors as one exception."""
+        if self.topology is None or self.errors:
+            raise SpecError(self.errors)
+        return self.topology
+
+
+def load(
+    path: str | Path,
+    *,
+    environ: Mapping[str, str],
+    config: Path | None = None,
+    flags: Mapping[str, str] | None = None,
+) -> Loaded:
+    """Load a pipeline file and check it. Never raises for what the file says."""
+    try:
+        return _Loader(Path(path), environ, config, flags or {}).load(read_text(Path(path)))
+    except MillstreamError as error:
+        return Loaded(None, error.diagnostics)
+
+
+def loads(text: str, *, environ: Mapping[str, str] | None = None, file: str = "pipeline.yaml") -> Loaded:
+    """The same for text."""
+    try:
+        return _Loader(Path(file), environ or {}, None, {}).load(text)
+    except MillstreamError as error:
+        return Loaded(None, error.diagnostics)
+
+
+class _Loader:
+    def __init__(self, path: Path, environ: Mapping[str, str], config: Path | None, flags: Mapping[str, str]) -> None:
+        self.path, self.environ, self.flags = path, environ, flags
+        self.problems: list[Diagnostic] = []
+        self.config = read_config(path, config, environ, self.problems)
+        self.registry = Registry.installed()
+
+    def load(self, text: str) -> Loaded:
+        root = self._root(text)
+        name = str(plain(root.entries["name"])) if "name" in root.entries else self.path.stem
+        connections = self._connections(root)
+        builder = NodeBuilder(self.registry, self.problems, {connection.name for connection in connections})
+        nodes = [node for kind in KINDS for node in builder.section(kind, root.entries.get(f"{kind}s"))]
+        settings, origins = self._settings(root)
+        tests = tuple(self._tests(root.entries.get("tests")))
+        topology = Topology(name, tuple(nodes), settings, connections, tests, self.path.parent.absolute(), origins)
+        broken = builder.broken
+        findings = [finding for finding in check(topology) if not (broken and _follows_from(finding, builder.broken_names))]
+        return Loaded(topology, tuple(dict.fromkeys([*self.problems, *findings])))
+
+    def _root(self, text: str) -> Map:
+        reader = Reader(str(self.path), text)
+        tree = reader.read()
+        self.problems += reader.problems
+        if tree is None:
+            help_ = "`millstream init` writes a pipeline to start from"
+            raise SpecError(Diagnostic("MS005", f"`{self.path}` is empty", help=help_))
+        if not isinstance(tree, Map):
+            raise SpecError(Diagnostic("MS005", f"`{self.path}` is not a map with `sources` and `sinks`", tree.span))
+        for name, span in tree.keys.items():
+            if name not in SECTIONS and not name.startswith("x-"):
+                self.problems.append(unknown_field(name, "the pipeline", span, SECTIONS))
+        filled = interpolate(tree, self.environ, self.problems)
+        assert isinstance(filled, Map)
+        return filled
+
+    def _settings(self, root: Map) -> tuple[Settings, dict[str, str]]:
+        config = self.config.entries.get("settings") if self.config else None
+        tree = overlay(root.entries.get("settings"), config)
+        tree = overlay(tree, from_environment("settings", None, self.environ))
+        tree = overlay(tree, from_flags(self.flags))
+        if tree is None or (not isinstance(tree, Map) and plain(tree) is None):
+            return Settings(), {}
+        try:
+            return Settings.model_validate(plain(tree)), self._origins(tree)
+        except ValidationError as error:
+            self.problems += diagnose(error, tree, "settings", [Settings])
+            return Settings(), {}
+
+    def _connections(self, root: Map) -> tuple[Connection, ...]:
+        config = self.config.entries.get("connections") if self.config else None
+        tree = overlay(root.entries.get("connections"), config)
+        names = tree.entries if isinstance(tree, Map) else None
+        tree = overlay(tree, from_environment("connections", names, self.environ))
+        if tree is None:
+            return ()
+        if not isinstance(tree, Map):
+            self.problems.append(Diagnostic("MS008", "`connections` must be a map of named connections", tree.span))
+            return ()
+        return tuple(self._connection(name, child) for name, child in tree.entries.items())
+
+    def _connection(self, name: str, tree: Tree) -> Connection:
+        if not isinstance(tree, Map):
+            self.problems.append(Diagnostic("MS008", f"connection `{name}` must be a map of options", tree.span))
+            return Connection(name, {})
+        return Connection(name, plain(tree), self._origins(tree))
+
+    def _origins(self, tree: Tree, prefix: str = "") -> dict[str, str]:
+        """option.suboption → the layer it comes from"""
+        found: dict[str, str] = {}
+        for name, child in tree.entries.items() if isinstance(tree, Map) else ():
+            if isinstance(child, Map):
+                found |= self._origins(child, f"{prefix}{name}.")
+            else:
+                found[prefix + name] = origin(child, str(self.path))
+        return found
+
+    def _tests(self, tree: Tree | None) -> list[Case]:
+        if tree is None:
+            return []
+        if not isinstance(tree, Items):
+            self.problems.append(Diagnostic("MS008", "`tests` must be a list", tree.span))
+            return []
+        cases = []
+        for item in tree.items:
+            values: Any = plain(item)
+            what = f"test `{values['name']}`" if isinstance(values, dict) and "name" in values else "a test"
+            try:
+                cases.append(Case(CaseOptions.model_validate(values), item.span))
+            except ValidationError as error:
+                self.problems += diagnose(error, item, what, [CaseOptions])
+        return cases
+
+
+def _follows_from(finding: Diagnostic, broken: set[str]) -> bool:
+    """Whether a finding is only the echo of a node that could not be built."""
+    if finding.code in {"MS022", "MS023"}:
+        return True
+    return finding.code in {"MS012", "MS031"} and any(f"`{name}`" in finding.message for name in broken)
+
+
+def case_problems(topology: Topology) -> list[Diagnostic]:
+    """Tests that name nodes which do not exist."""
+    found = []
+    for case in topology.tests:
+        sources, names = {node.name for node in topology.sources}, set(topology.by_name)
+        for name in case.options.given:
+            if name not in sources:
+                found.append(
+                    Diagnostic(
+                        "MS012",
+                        f"test `{case.options.name}` gives rows to `{name}`, which is not a source",
+                        case.span,
+                        help=nearest(name, sources),
+                    )
+                )
+        for name in case.options.expect:
+            if name not in names:
+                found.append(
+                    Diagnostic(
+                        "MS012",
+                        f"test `{case.options.name}` expects rows of `{name}`, which is not a node",
+                        case.span,
+                        help=nearest(name, names),
+                    )
+                )
+    return found

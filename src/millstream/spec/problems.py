@@ -1,0 +1,128 @@
+"""Pydantic's findings in our words: one sentence, the field's own place, the nearest fix.
+
+A misspelt required option is one mistake and would be two findings (unknown and missing): the pair is shown as one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from millstream.errors import Diagnostic, Span, nearest
+from millstream.spec.tree import Map, Tree, locate
+
+_WANTED = {
+    "int_parsing": "a whole number",
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "float_parsing": "a number",
+    "float_type": "a number",
+    "string_type": "text",
+    "bool_parsing": "true or false",
+    "bool_type": "true or false",
+    "dict_type": "a map",
+    "model_type": "a map",
+    "model_attributes_type": "a map",
+    "tuple_type": "a list",
+    "list_type": "a list",
+    "set_type": "a list",
+    "callable_type": "a function",
+}
+_CODES = {"duration": "MS009", "size": "MS009", "column_type": "MS015", "expression": "MS027"}
+
+
+def diagnose(
+    error: ValidationError, tree: Tree, what: str, models: Iterable[type[BaseModel]], prefix: tuple[Any, ...] = ()
+) -> list[Diagnostic]:
+    """All findings of one validation. `what` names the block, such as "source `orders`"."""
+    fields = [name for model in models for name in field_names(model)]
+    found = _without_echoes(error.errors(include_url=False, include_context=True), fields)
+    shown: dict[tuple[Any, ...], Diagnostic] = {}
+    for detail in found:
+        place = prefix + _own(detail["loc"], tree, prefix)
+        shown.setdefault((place, detail["type"] == "missing" and detail["loc"]), _diagnostic(detail, place, tree, what, fields))
+    return list(shown.values())
+
+
+def field_names(model: type[BaseModel]) -> list[str]:
+    return [info.alias or name for name, info in model.model_fields.items()]
+
+
+def unknown_field(name: str, what: str, span: Span, known: Iterable[str]) -> Diagnostic:
+    return Diagnostic("MS006", f"unknown field `{name}` in {what}", span, help=nearest(name, known))
+
+
+def _own(location: tuple[Any, ...], tree: Tree, prefix: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The steps that exist in the file: pydantic puts the names of union members in between."""
+    own: list[Any] = []
+    for index, step in enumerate(location):
+        here = _descend(tree, (*prefix, *own))
+        inside = isinstance(here, Map) and str(step) in here.entries
+        if inside or (isinstance(step, int) and not isinstance(here, Map)) or index == len(location) - 1:
+            own.append(step)
+    return tuple(own)
+
+
+def _descend(tree: Tree, path: tuple[Any, ...]) -> Tree | None:
+    current: Tree | None = tree
+    for step in path:
+        if isinstance(current, Map):
+            current = current.entries.get(str(step))
+        elif current is not None and not isinstance(current, Map) and isinstance(step, int) and hasattr(current, "items"):
+            current = current.items[step] if step < len(current.items) else None
+    return current
+
+
+def _without_echoes(details: list[ErrorDetails], fields: list[str]) -> list[ErrorDetails]:
+    unknown = [str(detail["loc"][-1]) for detail in details if detail["type"] == "extra_forbidden"]
+    meant = {match for word in unknown for match in get_close_matches(word, fields, n=1, cutoff=0.6)}
+    return [detail for detail in details if not (detail["type"] == "missing" and str(detail["loc"][-1]) in meant)]
+
+
+def _diagnostic(detail: ErrorDetails, place: tuple[Any, ...], tree: Tree, what: str, fields: list[str]) -> Diagnostic:
+    kind, name = detail["type"], str(place[-1]) if place else ""
+    context: dict[str, Any] = detail.get("ctx") or {}
+    if kind == "extra_forbidden":
+        return unknown_field(name, what, locate(tree, place, key=True), fields if len(detail["loc"]) == 1 else ())
+    if kind == "missing":
+        return Diagnostic("MS007", f"{what} needs `{name}`", locate(tree, place[:-1], key=True))
+    span = locate(tree, place)
+    if kind in _CODES:
+        return Diagnostic(_CODES[kind], f"`{name}` in {what}: {detail['msg']}", span)
+    if kind == "value_error":
+        return _value_error(str(context.get("error", detail["msg"])), name, what, span)
+    if kind == "literal_error":
+        options = [option.strip(" '") for option in str(context.get("expected", "")).replace(" or ", ",").split(",")]
+        return Diagnostic(
+            "MS008", f"`{name}` in {what} cannot be {shown(detail['input'])}", span, help=nearest(str(detail["input"]), options)
+        )
+    if kind in {"union_tag_invalid", "union_tag_not_found"}:
+        return _wrong_tag(detail, context, place, tree, what)
+    wanted = _WANTED.get(kind)
+    sentence = (
+        f"must be {wanted}, got {shown(detail['input'])}"
+        if wanted
+        else f"{detail['msg'][0].lower()}{detail['msg'][1:]}, got {shown(detail['input'])}"
+    )
+    return Diagnostic("MS008", f"`{name}` in {what} {sentence}", span)
+
+
+def _value_error(reason: str, name: str, what: str, span: Span) -> Diagnostic:
+    code = "MS013" if "secret" in reason else "MS016" if "function" in reason else "MS008"
+    return Diagnostic(code, f"`{name}` in {what}: {reason}", span)
+
+
+def _wrong_tag(detail: ErrorDetails, context: dict[str, Any], place: tuple[Any, ...], tree: Tree, what: str) -> Diagnostic:
+    options = [tag.strip(" '") for tag in str(context.get("expected_tags", "")).split(",") if tag.strip()]
+    given = str(context.get("tag", ""))
+    message = f"`{place[-1]}` in {what} has no type `{given}`" if given else f"`{place[-1]}` in {what} needs a `type`"
+    return Diagnostic("MS008" if given else "MS007", message, locate(tree, (*place, "type")), help=nearest(given, options))
+
+
+def shown(value: Any) -> str:
+    text = str(value)
+    return f"`{text[:40]}…`" if len(text) > 40 else f"`{text}`"

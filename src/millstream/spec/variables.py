@@ -1,0 +1,45 @@
+"""`${NAME}` and `${NAME:-default}` inside values, replaced after parsing, so that a variable can never change the file's structure.
+
+An unquoted value is given its type again afterwards: `rows: ${ROWS}` is a number when ROWS is one. `$${` stays `${`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+
+from millstream.errors import Diagnostic, nearest
+from millstream.spec.tree import Items, Map, Scalar, Tree, resolve
+
+_VARIABLE = re.compile(r"\$\$\{|\$\{([A-Za-z_][A-Za-z0-9_]*)(:-([^}]*))?\}")
+
+
+def interpolate(tree: Tree, environ: Mapping[str, str], problems: list[Diagnostic]) -> Tree:
+    """The same tree with variables filled in; missing ones are reported."""
+    if isinstance(tree, Map):
+        return replace(tree, entries={name: interpolate(child, environ, problems) for name, child in tree.entries.items()})
+    if isinstance(tree, Items):
+        return replace(tree, items=tuple(interpolate(child, environ, problems) for child in tree.items))
+    if not isinstance(tree.value, str) or "${" not in tree.value:
+        return tree
+    return _filled(tree, environ, problems)
+
+
+def _filled(scalar: Scalar, environ: Mapping[str, str], problems: list[Diagnostic]) -> Scalar:
+    def value(match: re.Match[str]) -> str:
+        if match[0] == "$${":
+            return "${"
+        if match[1] in environ:
+            return environ[match[1]]
+        if match[3] is None:
+            help_ = (
+                nearest(match[1], environ)
+                if "did you mean" in nearest(match[1], environ)
+                else f"export {match[1]}=…, or `${{{match[1]}:-default}}`"
+            )
+            problems.append(Diagnostic("MS011", f"the variable `{match[1]}` is not set", scalar.span, help=help_))
+        return match[3] or ""
+
+    text = _VARIABLE.sub(value, scalar.value)
+    return replace(scalar, value=resolve(text) if scalar.plain else text)

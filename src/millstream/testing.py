@@ -1,0 +1,92 @@
+"""The test kit: a pipeline with rows given to its sources, and the rows that reach its sinks.
+
+    def test_large_orders_pass():
+        out = run("orders.yaml", inputs={"raw.orders": [{"id": 1, "amount": 2000}, {"id": 2, "amount": 5}]})
+        assert out["out"] == [{"id": 1, "amount": 2000}]
+
+The real plan runs on real Spark: only the ends are replaced by memory. One session serves all tests of a process.
+"""
+
+from __future__ import annotations
+
+import atexit
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from millstream.connectors.memory.sink import MemorySink
+from millstream.connectors.memory.source import MemorySource
+from millstream.engine.engine import SparkEngine
+from millstream.engine.session import SessionOptions, begin
+from millstream.errors import Diagnostic, SpecError, nearest
+from millstream.plan.components import Source
+from millstream.plan.nodes import Node
+from millstream.plan.running import RunOptions
+from millstream.plan.settings import Settings
+from millstream.plan.topology import Topology
+from millstream.spec.files import load_pipeline
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Row = dict[str, Any]
+
+
+def run(
+    pipeline: str | Path | Topology,
+    inputs: Mapping[str, Sequence[Row] | pa.Table],
+    *,
+    observe: Iterable[str] = (),
+    spark: SparkSession | None = None,
+) -> dict[str, list[Row]]:
+    """Run a pipeline on the given rows. `observe` names further nodes whose rows are wanted."""
+    topology = pipeline if isinstance(pipeline, Topology) else load_pipeline(pipeline)
+    _require_known(topology, inputs, observe)
+    sinks = {node.name: MemorySink() for node in topology.sinks}
+    taps = {name: MemorySink() for name in observe if name not in sinks}
+    nodes = [_replaced(node, inputs, sinks) for node in topology.nodes]
+    nodes += [Node(f"{name}.observed", sink, (name,)) for name, sink in taps.items()]
+    with tempfile.TemporaryDirectory(prefix="millstream-test-") as folder:
+        settings = Settings(checkpoint=folder)
+        SparkEngine(spark or session()).run(replace(topology, nodes=tuple(nodes), settings=settings, tests=()), RunOptions())
+    return {name: sink.rows() for name, sink in (sinks | taps).items()}
+
+
+@lru_cache(maxsize=1)
+def session() -> SparkSession:
+    """The warm session that all tests of this process share."""
+    logs = Path(tempfile.mkdtemp(prefix="millstream-logs-"))
+    opened = begin(SessionOptions(app_name="millstream-tests", master="local[2]", profile="short", log_dir=logs)).finish()
+    atexit.register(opened.close)
+    return opened.spark
+
+
+def _replaced(node: Node, inputs: Mapping[str, Sequence[Row] | pa.Table], sinks: Mapping[str, MemorySink]) -> Node:
+    if node.name in sinks:
+        return replace(node, component=sinks[node.name])
+    if not isinstance(node.component, Source):
+        return node
+    rows = inputs.get(node.name, ())
+    declared = node.component.output()
+    if isinstance(rows, pa.Table):
+        return replace(node, component=MemorySource(batches=tuple(rows.to_batches()), schema=declared or rows.schema))
+    return replace(node, component=MemorySource(rows=tuple(rows), schema=_schema(declared, rows)))
+
+
+def _schema(declared: pa.Schema | None, rows: Sequence[Row]) -> pa.Schema | None:
+    return declared if declared is not None or rows else None
+
+
+def _require_known(topology: Topology, inputs: Mapping[str, Any], observe: Iterable[str]) -> None:
+    sources = {node.name for node in topology.sources}
+    missing = [(name, sources, "source") for name in inputs if name not in sources]
+    missing += [(name, set(topology.by_name), "node") for name in observe if name not in topology.by_name]
+    if missing:
+        raise SpecError(
+            [Diagnostic("MS012", f"the pipeline has no {kind} `{name}`", help=nearest(name, known)) for name, known, kind in missing]
+        )

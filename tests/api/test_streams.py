@@ -1,0 +1,81 @@
+"""The Python front door builds the plan that YAML would build."""
+
+import pytest
+
+from millstream import BlackholeSink, StreamEnvironment, TumblingWindow, col, func
+from millstream.errors import SpecError
+from millstream.spec.loader import loads
+
+ROWS = [{"id": 1, "user": "ann", "amount": 2.5}]
+
+
+def test_python_and_yaml_give_the_same_plan() -> None:
+    env = StreamEnvironment("p")
+    env.from_rows(ROWS, name="orders").filter(col("amount") > 1, name="big").select("id", u=func.upper(col("user")), name="slim").to(
+        BlackholeSink(), "out"
+    )
+    yaml = """
+name: p
+sources: {orders: {type: memory, rows: [{id: 1, user: ann, amount: 2.5}]}}
+transforms:
+  big: {type: filter, from: orders, where: amount > 1}
+  slim: {type: select, from: big, columns: {id: id, u: UPPER(user)}}
+sinks: {out: {type: blackhole, from: slim}}
+"""
+    assert loads(yaml).require() == env.topology()
+
+
+def test_names_are_made_in_the_same_way_every_time() -> None:
+    def build() -> list[str]:
+        env = StreamEnvironment("p")
+        env.from_rows(ROWS).filter("id > 1").filter("id > 2").to(BlackholeSink())
+        return [node.name for node in env.topology().nodes]
+
+    assert build() == build() == ["rows", "filter", "filter_2", "blackhole"]
+
+
+def test_a_name_twice_is_refused_with_both_places() -> None:
+    env = StreamEnvironment("p")
+    stream = env.from_rows(ROWS).filter("id > 1", name="x")
+    with pytest.raises(SpecError, match="taken") as refused:
+        stream.filter("id > 2", name="x")
+    assert "test_streams.py" in refused.value.diagnostics[0].detail
+
+
+def test_a_split_sends_every_row_to_one_branch() -> None:
+    env = StreamEnvironment("p")
+    routes = env.from_rows(ROWS, name="o").split(big=col("amount") > 1, ann=col("user") == "ann", default="rest")
+    wheres = {name: env.topology().node(stream.name).component.where for name, stream in routes.items()}  # type: ignore[attr-defined]
+    assert wheres == {
+        "big": "(amount > 1)",
+        "ann": "NOT coalesce((amount > 1), false) AND (user = 'ann')",
+        "rest": "NOT coalesce((amount > 1), false) AND NOT coalesce((user = 'ann'), false)",
+    }
+
+
+def test_a_stream_can_be_used_twice() -> None:
+    env = StreamEnvironment("p")
+    stream = env.from_rows(ROWS)
+    stream.filter("id > 1").to(BlackholeSink())
+    stream.to(BlackholeSink())
+    assert len(env.topology().consumers("rows")) == 2
+
+
+def test_nodes_know_the_line_that_made_them() -> None:
+    env = StreamEnvironment("p")
+    env.from_rows(ROWS).filter("nope > 1", name="wrong").to(BlackholeSink())
+    span = env.topology().node("wrong").span
+    assert span
+    assert span.text.strip().startswith('env.from_rows(ROWS).filter("nope > 1"')
+
+
+def test_keyed_stages_say_that_they_come_later() -> None:
+    keyed = StreamEnvironment("p").from_rows(ROWS).key_by("user")
+    with pytest.raises(SpecError, match="MS036"):
+        keyed.window(TumblingWindow.of("5m")).aggregate(n=func.count(1))
+
+
+def test_a_wrong_plan_is_refused_before_anything_starts() -> None:
+    env = StreamEnvironment("p")
+    with pytest.raises(SpecError, match="MS024"):
+        env.from_rows(ROWS).filter("nope > 1").to(BlackholeSink()).execute()

@@ -1,0 +1,51 @@
+"""One warm session for the whole run, and small makers of pipelines."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from millstream.observe.report import Report
+from millstream.plan.topology import Topology
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@pytest.fixture(scope="session")
+def spark() -> SparkSession:
+    from millstream.testing import session
+
+    return session()
+
+
+@pytest.fixture
+def pipeline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Topology]:
+    """A pipeline from text, in a directory of its own."""
+    monkeypatch.chdir(tmp_path)
+
+    def load(text: str, name: str = "p") -> Topology:
+        from millstream.spec.files import load_pipeline
+
+        path = tmp_path / f"{name}.yaml"
+        path.write_text(textwrap.dedent(text), encoding="utf-8")
+        return load_pipeline(path)
+
+    return load
+
+
+@pytest.fixture
+def run(spark: SparkSession) -> Callable[..., Report]:
+    """Run a plan on the warm session."""
+
+    def go(topology: Topology, **options: object) -> Report:
+        from millstream.engine.engine import SparkEngine
+        from millstream.plan.running import RunOptions
+
+        return SparkEngine(spark).run(topology, RunOptions(**options))  # type: ignore[arg-type]  # tests name real options
+
+    return go

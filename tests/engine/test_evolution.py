@@ -1,0 +1,89 @@
+"""What may change between runs, and what may not."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from millstream.errors import RunError
+
+pytestmark = pytest.mark.spark
+TEXT = """
+sources:
+  rows: {type: file, path: in, format: json, schema: {id: int64}, max_files_per_epoch: 1, mode: {type: continuous}}
+transforms:
+  step: {type: sql, sql: SELECT id * 2 AS n FROM rows}
+sinks:
+  out: {type: memory, from: step}
+settings: {trigger: {type: available_now}}
+"""
+
+
+def write(number: int) -> None:
+    Path("in").mkdir(exist_ok=True)
+    Path(f"in/{number}.json").write_text(f'{{"id": {number}}}\n')
+
+
+def rows(topology: object) -> list[int]:
+    return sorted(row["n"] for row in topology.node("out").component.rows())  # type: ignore[attr-defined]
+
+
+def test_below_the_root_a_changed_plan_starts_at_the_next_epoch(pipeline: Callable, run: Callable) -> None:
+    write(1)
+    run(pipeline(TEXT))
+    write(2)
+    changed = pipeline(TEXT.replace("id * 2", "id * 100"))
+    run(changed)
+    assert rows(changed) == [200]
+
+
+def test_a_half_done_epoch_is_finished_with_the_plan_it_was_begun_with(pipeline: Callable, run: Callable) -> None:
+    write(1)
+    run(pipeline(TEXT))
+    Path(".millstream/p/queries/rows/commits/0").unlink()
+    write(2)
+    changed = pipeline(
+        TEXT.replace("id * 2", "id * 100").replace("out: {type: memory", "new: {type: memory, from: step}\n  out: {type: memory")
+    )
+    report = run(changed)
+    assert report.epochs == 2
+    assert sorted(row["n"] for row in changed.node("new").component.rows()) == [200]
+
+
+def test_at_the_root_a_change_is_refused_with_the_difference(pipeline: Callable, run: Callable) -> None:
+    write(1)
+    run(pipeline(TEXT))
+    changed = pipeline(TEXT.replace("path: in", "path: elsewhere"))
+    Path("elsewhere").mkdir()
+    with pytest.raises(RunError) as refused:
+        run(changed)
+    (error,) = refused.value.diagnostics
+    assert error.code == "MS053"
+    assert "`path` was `in`, is `elsewhere`" in error.detail
+    assert "--reset rows" in error.help
+    assert "`out`" in error.help
+
+
+def test_an_option_that_only_tunes_may_change_anywhere(pipeline: Callable, run: Callable) -> None:
+    write(1)
+    run(pipeline(TEXT))
+    write(2)
+    tuned = pipeline(TEXT.replace("max_files_per_epoch: 1", "max_files_per_epoch: 7"))
+    run(tuned)
+    assert rows(tuned) == [4]
+
+
+def test_a_lambda_in_a_half_done_epoch_needs_a_word(tmp_path: Path, spark: object) -> None:
+    from millstream import BlackholeSink, MemorySource, RunOptions, Settings, StreamEnvironment
+
+    def flow(name: str):  # type: ignore[no-untyped-def]
+        env = StreamEnvironment("p", settings=Settings(checkpoint=str(tmp_path / "ck")), spark=spark)  # type: ignore[arg-type]
+        source = MemorySource(rows=({"id": 1}, {"id": 2}), rows_per_epoch=1)
+        return env.from_source(source, "rows").map_batches(lambda batch: batch, schema={"id": "int64"}, name=name).to(BlackholeSink())
+
+    flow("step").execute()
+    (tmp_path / "ck/queries/rows/commits/1").unlink()
+    (tmp_path / "ck/_millstream/finished/rows.json").unlink()
+    with pytest.raises(RunError, match="MS054"):
+        flow("other").execute()
+    assert flow("other").execute(RunOptions(accept_change=True)).state == "done"

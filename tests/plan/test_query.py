@@ -1,0 +1,105 @@
+"""SQL is looked at without Spark and reaches Spark as written, but for the names of nodes and the clock."""
+
+import pytest
+
+from millstream.plan import types
+from millstream.plan.columns import analyse
+from millstream.plan.query import freeze_clock, parse_query
+
+ORDERS = types.schema({"id": "int64", "user": "string", "amount": "decimal(18,2)", "tags": "list<string>", "p": "struct<a: int64>"})
+
+
+def test_tables_are_found_behind_ctes_and_in_subqueries() -> None:
+    query = parse_query("WITH c AS (SELECT * FROM raw.orders) SELECT * FROM c UNION ALL SELECT * FROM (SELECT * FROM b)")
+    assert set(query.tables) == {"raw.orders", "b"}
+
+
+def test_names_are_replaced_at_their_place_and_nothing_else_changes() -> None:
+    text = "SELECT /* raw.orders */ raw.orders.id, 'raw.orders'\nFROM raw.orders WHERE orders.amount > 1"
+    assert parse_query(text).with_views({"raw.orders": "v1"}) == (
+        "SELECT /* raw.orders */ `orders`.id, 'raw.orders'\nFROM v1 AS `orders` WHERE orders.amount > 1"
+    )
+
+
+def test_an_alias_of_the_user_stays() -> None:
+    assert parse_query("SELECT o.id FROM raw.orders o").with_views({"raw.orders": "v1"}) == "SELECT o.id FROM v1 o"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT count(*) FROM t",
+        "SELECT a FROM t GROUP BY a",
+        "SELECT DISTINCT a FROM t",
+        "SELECT a FROM t ORDER BY a",
+        "SELECT a FROM t LIMIT 3",
+        "SELECT a FROM t UNION SELECT a FROM u",
+        "SELECT a FROM t JOIN u ON t.a = u.a",
+        "SELECT row_number() OVER (ORDER BY a) FROM t",
+        "SELECT a FROM t EXCEPT ALL SELECT a FROM u",
+    ],
+)
+def test_queries_that_need_state_are_recognised(text: str) -> None:
+    assert parse_query(text).stateful()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT a FROM t WHERE a > 1",
+        "SELECT a FROM t UNION ALL SELECT b FROM u",
+        "SELECT x FROM t LATERAL VIEW explode(tags) AS x",
+        "SELECT explode(tags) FROM t",
+        "WITH c AS (SELECT a FROM t) SELECT a + 1 FROM c",
+        "SELECT array_max(tags), greatest(a, b) FROM t",
+    ],
+)
+def test_queries_without_state_are_not(text: str) -> None:
+    assert parse_query(text).stateful() is None
+
+
+def test_the_clock_stands_still_and_text_stays_text() -> None:
+    frozen = freeze_clock("SELECT now(), current_date, unix_timestamp(a), 'now()', now FROM t", "2026-01-01 00:00:00")
+    assert (
+        frozen == "SELECT TIMESTAMP '2026-01-01 00:00:00', to_date(TIMESTAMP '2026-01-01 00:00:00'), unix_timestamp(a), 'now()', now FROM t"
+    )
+
+
+def test_queries_that_roll_dice_say_so() -> None:
+    assert not parse_query("SELECT rand() FROM t").deterministic
+    assert not parse_query("SELECT uuid() AS id FROM t").deterministic
+    assert parse_query("SELECT rand FROM t").deterministic
+
+
+@pytest.mark.parametrize(
+    ("text", "unknown"),
+    [
+        ("SELECT id, amout FROM raw.orders", ["amout"]),
+        ("SELECT o.idd FROM raw.orders o WHERE amunt > 1", ["idd", "amunt"]),
+        ("SELECT p.a, upper(user) u FROM raw.orders", []),
+        ("SELECT x FROM raw.orders LATERAL VIEW explode(tags) AS x", []),
+        ("SELECT transform(tags, t -> upper(t)) FROM raw.orders", []),
+        ("SELECT id AS a, a + 1 AS b FROM raw.orders", []),
+        ("SELECT z FROM (SELECT id AS z FROM raw.orders)", []),
+    ],
+)
+def test_unknown_columns_are_found_and_known_ones_are_not_accused(text: str, unknown: list[str]) -> None:
+    found = analyse(parse_query(text), {"raw.orders": ORDERS}).unknown
+    assert sorted(name for name, _, _ in found) == sorted(unknown)
+
+
+def test_types_are_claimed_only_where_they_are_sure() -> None:
+    output = analyse(
+        parse_query("SELECT id, amount * 2 AS d, CAST(id AS int) AS i, user AS u FROM raw.orders"), {"raw.orders": ORDERS}
+    ).output
+    assert types.columns(output) == {"id": "int64", "d": "unknown", "i": "int32", "u": "string"}
+
+
+def test_nothing_is_claimed_about_an_input_of_unknown_schema() -> None:
+    assert analyse(parse_query("SELECT whatever FROM t"), {"t": None}).unknown == ()
+
+
+def test_what_only_spark_can_parse_still_gets_its_views() -> None:
+    query = parse_query("FROM raw.orders |> WHERE amount > 1 |> SELECT id %%")
+    assert query.tree is None
+    assert "v1" in query.with_views({"raw.orders": "v1"})

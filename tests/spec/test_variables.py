@@ -1,0 +1,57 @@
+"""`${NAME}` is filled in after parsing; secrets are never shown."""
+
+import json
+
+from millstream.spec.loader import loads
+
+TEXT = """
+sources:
+  orders: {type: generator, rows: %s, fields: {id: {type: sequence}}}
+sinks:
+  out: {type: file, from: orders, path: "%s", format: parquet}
+settings:
+  spark: {spark.hadoop.fs.s3a.secret.key: "%s"}
+"""
+
+
+def load(rows: str = "3", path: str = "out", secret: str = "x", **environ: str):  # type: ignore[no-untyped-def]
+    return loads(TEXT % (rows, path, secret), environ=environ)
+
+
+def test_a_variable_takes_the_type_of_its_value() -> None:
+    assert load("${ROWS}", ROWS="12").require().node("orders").component.rows == 12
+
+
+def test_a_default_is_used_when_the_variable_is_missing() -> None:
+    assert load("${ROWS:-7}").require().node("orders").component.rows == 7
+    assert load("${ROWS:-7}", ROWS="8").require().node("orders").component.rows == 8
+
+
+def test_a_missing_variable_is_an_error_at_its_place() -> None:
+    (error,) = [finding for finding in load(path="${DIRECTORY}/x").errors if finding.code == "MS011"]
+    assert error.span.line == 5
+    assert "DIRECTORY" in error.message
+
+
+def test_a_variable_cannot_change_the_structure() -> None:
+    topology = load(path="${P}", P='a", format: csv, x: "').require()
+    assert topology.node("out").component.path == 'a", format: csv, x: "'
+
+
+def test_a_doubled_dollar_stays() -> None:
+    assert load(path="a/$${X}").require().node("out").component.path == "a/${X}"
+
+
+def test_a_secret_is_shown_as_its_reference_only(monkeypatch) -> None:  # type: ignore[no-untyped-def]
+    monkeypatch.setenv("TOKEN", "hunter2-and-more")
+    topology = load(secret="secret://env/TOKEN").require()
+    secret = topology.settings.spark["spark.hadoop.fs.s3a.secret.key"]
+    everything = repr(topology) + topology.to_yaml() + json.dumps(topology.settings.model_dump(mode="json"))
+    assert "hunter2" not in everything
+    assert "secret://env/TOKEN" in everything
+    assert secret.reveal() == "hunter2-and-more"
+
+
+def test_a_secret_in_a_field_that_is_shown_is_refused() -> None:
+    (error,) = load(path="secret://env/TOKEN").errors
+    assert error.code == "MS013"

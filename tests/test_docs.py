@@ -1,0 +1,45 @@
+"""The reference pages say what the classes say, and every YAML example in them loads."""
+
+from tools.docs import stale
+
+from millstream.codes import CODES
+from millstream.registry import Registry
+from millstream.spec.docstrings import field_docs
+
+
+def test_the_reference_pages_are_up_to_date() -> None:
+    assert stale() == [], "run `make docs`"
+
+
+def test_every_option_of_every_component_has_a_text() -> None:
+    missing = [
+        f"{kind} {name}: {field}"
+        for kind, name, model in Registry.installed().classes()
+        for field in model.model_fields
+        if not field_docs(model).get(field)
+    ]
+    assert missing == []
+
+
+def test_every_component_has_a_summary_and_an_example_that_validates() -> None:
+    import yaml
+
+    from millstream.plan.document import COMMON
+
+    for _, name, model in Registry.installed().classes():
+        assert model.summary, name
+        block = yaml.safe_load(model.example)
+        options = next(iter(block.values())) if "type" not in block else block
+        assert options["type"] == name
+        model.model_validate({key: value for key, value in options.items() if key not in {*COMMON, "from"}})
+
+
+def test_codes_in_the_source_are_explained() -> None:
+    import re
+    from pathlib import Path
+
+    import millstream
+
+    root = Path(millstream.__file__).parent
+    used = {code for path in root.rglob("*.py") if path.name != "codes.py" for code in re.findall(r'"(MS\d{3})"', path.read_text())}
+    assert used <= set(CODES)

@@ -1,0 +1,32 @@
+"""Every example runs as its README says."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.spark
+EXAMPLES = Path(__file__).parent.parent / "examples"
+COMMANDS = [
+    ("00-demo", ["-m", "millstream.cli", "run", "orders.yaml"], "demo done"),
+    ("01-hello", ["-m", "millstream.cli", "run", "hello.yaml"], '{"n":8,"word":"number 8"}'),
+    ("02-files", ["-m", "millstream.cli", "run", "orders.yaml"], "1 bad row"),
+    ("02-files", ["-m", "millstream.cli", "test", "orders.yaml"], "1 passed, 0 failed"),
+    ("03-python", ["totals.py"], "4 rows in 1 epoch(s)"),
+    ("04-routing", ["routing.py"], "1000 rows read once, 1000 written"),
+    ("05-tested", ["-m", "millstream.cli", "test", "clicks.yaml"], "1 passed, 0 failed"),
+    ("05-tested", ["-m", "millstream.cli", "plan", "clicks.yaml"], "restart.limit = 3  (millstream.yaml)"),
+]
+
+
+@pytest.mark.parametrize(
+    ("folder", "command", "said"), COMMANDS, ids=[f"{folder}: {' '.join(command[-2:])}" for folder, command, _ in COMMANDS]
+)
+def test_the_example_runs(folder: str, command: list[str], said: str, tmp_path: Path) -> None:
+    here = shutil.copytree(EXAMPLES / folder, tmp_path / folder)
+    done = subprocess.run([sys.executable, *command], cwd=here, capture_output=True, text=True, timeout=200, check=False)
+    assert done.returncode == 0, done.stderr
+    assert said in done.stdout + done.stderr
+    assert "Traceback" not in done.stderr

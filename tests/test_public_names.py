@@ -1,0 +1,48 @@
+"""What `import millstream` offers is a list, sorted and complete; and it costs nothing."""
+
+import subprocess
+import sys
+
+import millstream
+
+NO_SPARK = """
+import sys
+import millstream
+assert not {"pyspark", "py4j", "pyarrow", "pydantic", "sqlglot"} & set(sys.modules), sorted(sys.modules)
+from millstream import StreamEnvironment, FileSource, FileSink, GeneratorSource, PrintSink, col
+env = StreamEnvironment("p")
+env.from_source(FileSource(path="x", format="json", schema={"a": "int64"})).filter(col("a") > 1).to(PrintSink())
+assert not {"pyspark", "py4j"} & set(sys.modules)
+"""
+CHECK = """
+import sys, subprocess
+started = []
+subprocess.Popen.__init__ = lambda *a, **k: started.append(a) or (_ for _ in ()).throw(AssertionError("a process was started"))
+sys.argv = ["millstream", "check", sys.argv[1]]
+from millstream.cli import main
+try:
+    main()
+except SystemExit as left:
+    assert left.code in (0, None), left.code
+assert not {"pyspark", "py4j", "pandas", "numpy"} & set(sys.modules), sorted(set(sys.modules) & {"pyspark", "py4j", "pandas", "numpy"})
+"""
+PIPELINE = """
+sources: {a: {type: generator, rows: 3, fields: {id: {type: sequence}}}}
+transforms: {b: {type: sql, sql: SELECT id FROM a WHERE id > 1}}
+sinks: {c: {type: print, from: b}}
+"""
+
+
+def test_the_public_names_are_sorted_and_all_of_them_can_be_had() -> None:
+    assert millstream.__all__ == sorted(millstream.__all__, key=str.swapcase)
+    assert all(getattr(millstream, name) is not None for name in millstream.__all__)
+    assert set(millstream._HOMES) == set(millstream.__all__)
+
+
+def test_building_a_plan_imports_no_spark() -> None:
+    subprocess.run([sys.executable, "-c", NO_SPARK], check=True)
+
+
+def test_check_imports_no_spark_and_starts_no_process(tmp_path) -> None:  # type: ignore[no-untyped-def]
+    (tmp_path / "p.yaml").write_text(PIPELINE)
+    subprocess.run([sys.executable, "-c", CHECK, str(tmp_path / "p.yaml")], check=True)

@@ -1,0 +1,163 @@
+"""The reference pages, generated from the classes: one per component, one for settings, one for error codes.
+
+`python -m tools.docs --check` writes nothing and fails when a page is stale.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from pathlib import Path
+from typing import Any, get_args
+
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from millstream.codes import CODES
+from millstream.plan.nodes import CommonOptions, WiredOptions
+from millstream.plan.settings import Settings
+from millstream.registry import KINDS, Kind, Registry
+from millstream.spec.docstrings import field_docs
+from millstream.spec.jsonschema import model_schema
+
+ROOT = Path(__file__).parent.parent / "docs"
+
+
+def pages() -> dict[str, str]:
+    """path under docs/ → text"""
+    found: dict[str, str] = {}
+    registry = Registry.installed()
+    for kind in KINDS:
+        for name in registry.types(kind):
+            found[f"components/{kind}s/{name}.md"] = component_page(kind, name, registry.find(kind, name))
+    found["components/README.md"] = component_index(registry)
+    found["settings.md"] = settings_page()
+    found["errors.md"] = errors_page()
+    return found
+
+
+def component_page(kind: Kind, name: str, model: Any) -> str:
+    own, common = option_table(model), option_table(CommonOptions if kind == "source" else WiredOptions)
+    lines = [f"# {name} ({kind})", "", model.summary, "", inspect.cleandoc(model.__doc__ or ""), ""]
+    if kind == "sink":
+        lines += [f"Guarantee: **{model.guarantee.replace('_', ' ')}**.", ""]
+    if model.example:
+        lines += ["```yaml", inspect.cleandoc(model.example), "```", ""]
+    lines += ["## Options", "", *(own or ["None of its own."]), ""]
+    nested = [part for field in model.model_fields.values() for part in nested_models(field)]
+    for part in dict.fromkeys(nested):
+        lines += [f"### {title_of(part)}", "", inspect.cleandoc(part.__doc__ or ""), "", *option_table(part), ""]
+    return "\n".join([*lines, "## Options of every node", "", *common, ""])
+
+
+def option_table(model: type[BaseModel]) -> list[str]:
+    docs, schema = field_docs(model), model_schema(model, {})
+    rows = []
+    for name, field in model.model_fields.items():
+        label = field.alias or name
+        rows.append(f"| `{label}` | {type_text(schema['properties'].get(label, {}))} | {default_text(field)} | {docs.get(name, '')} |")
+    return ["| option | type | default | |", "|---|---|---|---|", *rows] if rows else []
+
+
+def type_text(schema: dict[str, Any]) -> str:
+    """A JSON Schema type in a few words."""
+    if "const" in schema:
+        return f"`{schema['const']}`"
+    if "enum" in schema:
+        return ", ".join(f"`{value}`" for value in schema["enum"])
+    for key in ("anyOf", "oneOf"):
+        if key in schema:
+            return " or ".join(dict.fromkeys(text for part in schema[key] if (text := type_text(part)) != "null"))
+    if "$ref" in schema:
+        return "map"
+    words = {"string": "text", "integer": "whole number", "boolean": "true or false", "object": "map", "array": "list"}
+    kind = schema.get("type", "any")
+    return words.get(kind, kind) if isinstance(kind, str) else "any"
+
+
+def default_text(field: FieldInfo) -> str:
+    if field.is_required():
+        return "**required**"
+    value = field.get_default(call_default_factory=True, validated_data={})
+    if isinstance(value, BaseModel):
+        return "see below" if value.model_dump(exclude_defaults=True) == {} else f"`{value.model_dump(mode='json')}`"
+    return "" if value in (None, (), {}, "") else f"`{str(value).lower() if isinstance(value, bool) else value}`"
+
+
+def nested_models(field: FieldInfo) -> list[type[BaseModel]]:
+    """Models that a field is made of."""
+    found: list[type[BaseModel]] = []
+
+    def visit(annotation: Any) -> None:
+        if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+            found.append(annotation)
+        for argument in get_args(annotation):
+            visit(argument)
+
+    visit(field.annotation)
+    return found
+
+
+def title_of(model: type[BaseModel]) -> str:
+    kind = model.model_fields.get("type")
+    tags = get_args(kind.annotation) if kind else ()
+    return f"type: {tags[0]}" if tags else model.__name__
+
+
+def component_index(registry: Registry) -> str:
+    lines = ["# Components", ""]
+    for kind in KINDS:
+        lines += [f"## {kind.capitalize()}s", ""]
+        lines += [f"- [{name}]({kind}s/{name}.md): {registry.find(kind, name).summary}" for name in registry.types(kind)]  # type: ignore[union-attr]  # listed types exist
+        lines.append("")
+    return "\n".join(lines)
+
+
+def settings_page() -> str:
+    lines = [
+        "# Settings",
+        "",
+        "Under `settings:` in a pipeline or in `millstream.yaml`; as `MILLSTREAM__SETTINGS__<NAME>` in the environment;",
+    ]
+    lines += [
+        "as `--set NAME=VALUE` on the command line. The last in this list wins: default, pipeline, `millstream.yaml`, environment, flag.",
+        "",
+    ]
+    lines += option_table(Settings)
+    nested = dict.fromkeys(part for field in Settings.model_fields.values() for part in nested_models(field))
+    for part in nested:
+        lines += ["", f"## {title_of(part)}", "", inspect.cleandoc(part.__doc__ or ""), "", *option_table(part)]
+    return "\n".join([*lines, ""])
+
+
+def errors_page() -> str:
+    lines = ["# Errors", "", "Every message carries a code that keeps its meaning. `millstream explain CODE` prints the same text.", ""]
+    for code, text in CODES.items():
+        lines += [f"## {code}", "", f"**{text.title}.** {text.why}", "", f"What to do: {text.fix}", ""]
+    return "\n".join(lines)
+
+
+def stale() -> list[str]:
+    """Pages that differ from what the classes say, and pages of components that are gone."""
+    wanted = pages()
+    there = {path.relative_to(ROOT).as_posix() for path in (ROOT / "components").rglob("*.md")}
+    different = [path for path, text in wanted.items() if not (ROOT / path).is_file() or (ROOT / path).read_text(encoding="utf-8") != text]
+    return sorted({*different, *(there - set(wanted))})
+
+
+def main(arguments: list[str]) -> int:
+    if "--check" in arguments:
+        print("\n".join(f"stale: docs/{path}" for path in stale()) or "the pages are up to date")
+        return 1 if stale() else 0
+    for path in (ROOT / "components").rglob("*.md"):
+        path.unlink()
+    for path, text in pages().items():
+        target = ROOT / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text, encoding="utf-8")
+    print(f"{len(pages())} pages")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,22 @@
+"""Exit 0 when this machine has a Java that Spark runs on; `make` installs one from PyPI otherwise."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from millstream.engine.java import find_java
+from millstream.errors import SetupError
+
+
+def main() -> int:
+    try:
+        find_java(os.environ)
+    except SetupError:
+        print("no usable Java: installing a runtime into the virtual environment")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
