@@ -149,8 +149,8 @@ def main(arguments: list[str]) -> int:
     if "--check" in arguments:
         print("\n".join(f"stale: docs/{path}" for path in stale()) or "the pages are up to date")
         return 1 if stale() else 0
-    for path in (ROOT / "components").rglob("*.md"):
-        path.unlink()
+    for page in (ROOT / "components").rglob("*.md"):
+        page.unlink()
     for path, text in pages().items():
         target = ROOT / path
         target.parent.mkdir(parents=True, exist_ok=True)

@@ -6,7 +6,10 @@ from millstream.spec.loader import loads
 
 TEXT = """
 sources:
-  orders: {type: generator, rows: %s, fields: {id: {type: sequence}}}
+  orders:
+    type: generator
+    rows: %s
+    fields: {id: {type: sequence}}
 sinks:
   out: {type: file, from: orders, path: "%s", format: parquet}
 settings:
@@ -29,7 +32,7 @@ def test_a_default_is_used_when_the_variable_is_missing() -> None:
 
 def test_a_missing_variable_is_an_error_at_its_place() -> None:
     (error,) = [finding for finding in load(path="${DIRECTORY}/x").errors if finding.code == "MS011"]
-    assert error.span.line == 5
+    assert error.span.line == 8
     assert "DIRECTORY" in error.message
 
 
@@ -55,3 +58,10 @@ def test_a_secret_is_shown_as_its_reference_only(monkeypatch) -> None:  # type: 
 def test_a_secret_in_a_field_that_is_shown_is_refused() -> None:
     (error,) = load(path="secret://env/TOKEN").errors
     assert error.code == "MS013"
+
+
+def test_a_variable_in_a_flow_map_is_quoted() -> None:
+    text = "sources: {a: {type: generator, rows: %s, fields: {id: {type: sequence}}}}\nsinks: {b: {type: blackhole, from: a}}"
+    (error,) = loads(text % "${ROWS}", environ={"ROWS": "5"}).errors
+    assert error.help == 'inside {…} a variable is quoted: "${NAME}"'
+    assert loads(text % '"${ROWS}"', environ={"ROWS": "5"}).require().node("a").component.rows == 5

@@ -36,7 +36,7 @@ def test_transforms_may_be_missing_or_empty() -> None:
 def test_a_misspelt_field_is_one_error_with_the_nearest_name() -> None:
     loaded = load(GOOD.replace("rows: 3", "row: 3"))
     (error,) = loaded.errors
-    assert (error.code, error.span.line, error.span.column) == ("MS006", 3, 30)
+    assert (error.code, error.span.line, error.span.column) == ("MS006", 3, 29)
     assert error.help == "did you mean `rows`?"
     assert "^^^" in error.render()
 
@@ -119,7 +119,7 @@ def test_an_unknown_column_in_a_block_of_sql_is_found_in_its_own_line() -> None:
       out: {type: blackhole, from: large}
     """
     (error,) = load(text).errors
-    assert (error.code, error.span.line, error.span.column) == ("MS024", 10, 17)
+    assert (error.code, error.span.line, error.span.column) == ("MS024", 10, 13)
     assert error.help == "did you mean `amount`?"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import signal
@@ -15,7 +16,6 @@ import typer
 
 from millstream.cli.output import Format, narrate
 from millstream.cli.pipelines import ConfigFile, PipelineFile, SettingFlags, load_or_fail, setting_flags
-from millstream.plan.running import RunOptions
 
 if TYPE_CHECKING:
     from millstream.observe.report import Report
@@ -38,8 +38,10 @@ def run(
     """Run a pipeline. Ctrl-C stops it after the running epoch; twice stops it now."""
     from millstream.cli.live import Live
     from millstream.cli.summary import summary
+    from millstream.plan.running import RunOptions
     from millstream.registry import engine
 
+    gc.enable()
     flags = setting_flags(set_, checkpoint=checkpoint, master=master, profile=profile) | _trigger_flags(trigger)
     topology = load_or_fail(pipeline, config, flags)
     stop, received = threading.Event(), _catch_signals()

@@ -90,9 +90,10 @@ def make_later(archive: Archive, environ: Mapping[str, str]) -> bool:
         return False
     if not writable(archive.path.parent):
         return False
-    command = [sys.executable, "-P", "-m", "millstream.engine.training", str(archive.java.executable)]
+    command = [sys.executable, "-P", "-m", "millstream.engine.training"]
     quiet = subprocess.DEVNULL
-    known = {"PYTHONPATH": os.pathsep.join(filter(None, (str(Path(__file__).parents[2]), environ.get("PYTHONPATH"))))}
+    modules = os.pathsep.join(filter(None, (str(Path(__file__).parents[2]), environ.get("PYTHONPATH"))))
+    known = {"PYTHONPATH": modules, "JAVA_HOME": str(archive.java.home)}
     subprocess.Popen(command, stdin=quiet, stdout=quiet, stderr=quiet, start_new_session=True, cwd=gettempdir(), env={**environ, **known})
     return True
 

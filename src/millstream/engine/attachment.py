@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
+from millstream.engine.warmup import warming
 from millstream.errors import Diagnostic, SetupError
 
 if TYPE_CHECKING:
@@ -33,8 +34,8 @@ def require_free() -> None:
         raise SetupError(Diagnostic("MS044", what, help="hand it over: `StreamEnvironment(spark=…)`; or stop it first"))
 
 
-def attach(gateway: JavaGateway, conf: Mapping[str, str]) -> SparkSession:
-    """A session in the JVM behind the gateway."""
+def attach(gateway: JavaGateway, conf: Mapping[str, str], warm: bool = False) -> SparkSession:
+    """A session in the JVM behind the gateway; `warm` uses a second core meanwhile."""
     from pyspark import SparkConf, SparkContext
     from pyspark.sql import SparkSession
 
@@ -42,7 +43,7 @@ def attach(gateway: JavaGateway, conf: Mapping[str, str]) -> SparkSession:
     settings = SparkConf(_jvm=gateway.jvm)
     for name, value in conf.items():
         settings.set(name, value)
-    with _own_interrupts():
+    with _own_interrupts(), warming(gateway, warm):
         context = SparkContext(conf=settings, gateway=gateway)
     context.pythonExec = conf["spark.pyspark.python"]
     spark = SparkSession(context)
@@ -69,6 +70,7 @@ def _stop(spark: SparkSession) -> None:
     context = spark.sparkContext
     server = context._accumulatorServer
     context._accumulatorServer = None  # type: ignore[assignment]  # as PySpark's own stop does
+    server.handle_error = lambda *_: None  # type: ignore[method-assign]  # it prints a trace when the JVM hangs up
     threading.Thread(target=server.shutdown, daemon=True).start()
     spark.stop()
 
@@ -93,6 +95,8 @@ def _core() -> type[SparkContext] | None:
 def _own_interrupts() -> Iterator[None]:
     """Keep PySpark from replacing the handler of Ctrl-C."""
     before = signal.getsignal(signal.SIGINT)
-    yield
-    if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGINT, before)
+    try:
+        yield
+    finally:
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, before)

@@ -103,6 +103,7 @@ class QueryCheckpoint:
     def __init__(self, root: Storage, name: str) -> None:
         self.name, self.root = name, root
         self.storage = root.child(f"queries/{name}")
+        self._id = ""
 
     @property
     def url(self) -> str:
@@ -110,13 +111,14 @@ class QueryCheckpoint:
 
     def query_id(self) -> str:
         """Spark's identity of the query, made at its first start; empty before."""
-        data = self.storage.read("metadata")
+        data = self.storage.read("metadata") if not self._id else None
         if data is None:
-            return ""
+            return self._id
         try:
-            return str(json.loads(data)["id"])
+            self._id = str(json.loads(data)["id"])
         except (ValueError, KeyError):
             raise RunError(damaged(f"{self.url}/metadata", "it does not name a query")) from None
+        return self._id
 
     def planned(self) -> int:
         """The last epoch that Spark has planned; -1 when there is none."""

@@ -138,8 +138,9 @@ def _reset(queries: tuple[QueryPlan, ...], checkpoint: Checkpoint, names: tuple[
     for name in names:
         if name not in known and name not in stored:
             raise RunError(Diagnostic("MS057", f"there is no query `{name}`", help=nearest(name, {*known, *stored})))
-        nodes = [node.name for node in known[name].sources] if name in known else []
-        checkpoint.reset(name, nodes)
+        others = {node.name for query in queries if query.name != name for node in query.sources}
+        sources = [node.name for node in known[name].sources] if name in known else []
+        checkpoint.reset(name, [source for source in sources if source not in others])
 
 
 def _report(recorder: Recorder, url: str, times: dict[str, float]) -> Report:

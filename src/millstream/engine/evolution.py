@@ -68,6 +68,11 @@ class PlanHistory:
     def plan_for(self, epoch: int) -> QueryPlan:
         return self._earlier if self._earlier is not None and epoch < self._since else self._plan
 
+    def sinks(self) -> tuple[Node, ...]:
+        """The sinks of this plan and of the one that a half-done epoch is finished with."""
+        earlier = self._earlier.sinks if self._earlier is not None else ()
+        return tuple({node.name: node for node in (*earlier, *self._plan.sinks)}.values())
+
     def append(self, found: list[Change], accept_change: bool) -> None:
         stored = _stored(self._checkpoint, self._plan.name)
         if stored is None:

@@ -56,7 +56,7 @@ class Execution:
         for plan in plans:
             self._checkpoint.query(plan.name).examine()
         histories = [admit(self._topology, plan, self._checkpoint, self._options.accept_change) for plan in plans]
-        lowering = Lowering(self._spark, self._checkpoint, self._topology.directory, self._schemas(plans))
+        lowering = Lowering(self._spark, self._checkpoint, self._topology.directory, self._schemas(plans), self._redact.values)
         settings, stop = self._topology.settings, self._options.stop
         return [
             RunningQuery(plan, history, self._checkpoint, lowering, settings, self._recorder, stop, self._redact, self._topology.name)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from functools import reduce
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from millstream.engine.lowering import Lowering, good
@@ -17,6 +17,7 @@ from millstream.engine.staging import stage_once
 from millstream.plan.components import REJECT, Transform
 from millstream.plan.cutting import QueryPlan
 from millstream.plan.nodes import Node
+from millstream.plan.secrets import MASK
 
 
 class EpochFrames:
@@ -35,7 +36,7 @@ class EpochFrames:
     def rows(self, name: str) -> DataFrame:
         """The good rows of a node."""
         frame = self._frame(name)
-        return good(frame) if REJECT in frame.columns else frame
+        return good(frame) if self._rejects(self._plan.node(name)) else frame
 
     def for_sink(self, sink: Node) -> DataFrame:
         """What a sink is to receive in this epoch."""
@@ -61,17 +62,20 @@ class EpochFrames:
 
     def _adopt_root(self, root: DataFrame) -> None:
         node = self._plan.root
-        tagged = REJECT in root.columns and "node" in root.schema[REJECT].dataType.fieldNames()  # type: ignore[attr-defined]  # a struct
-        if REJECT in root.columns and not tagged:
+        if node.isolates and not self._plan.tagged:
             root = _owned(root, node)
         self._full[node.name] = self._kept(node, root)
+
+    def _rejects(self, node: Node) -> bool:
+        """Whether a node's frame has bad rows among its rows. Asking Spark for the columns would cost milliseconds per epoch."""
+        return node.isolates or (node.name == self._plan.root.name and self._plan.tagged)
 
     def _frame(self, name: str) -> DataFrame:
         if name not in self._full:
             node = self._plan.node(name)
             inputs = {parent: self.rows(parent) for parent in node.inputs}
             frame = self._lowering.lower(node, inputs, self._spark, self._clock)
-            if REJECT in frame.columns:
+            if node.isolates:
                 frame = _owned(frame, node)
             self._full[name] = self._kept(node, frame)
         return self._full[name]
@@ -99,10 +103,13 @@ class EpochFrames:
         return rejects.select(
             F.col(f"{REJECT}.node").alias("node"),
             F.lit(self._epoch).cast("long").alias("epoch"),
-            F.col(f"{REJECT}.error").alias("error"),
-            F.col(f"{REJECT}.raw").alias("raw"),
+            self._masked(F.col(f"{REJECT}.error")).alias("error"),
+            self._masked(F.col(f"{REJECT}.raw")).alias("raw"),
             F.timestamp_millis(F.lit(self._time_ms)).alias("time"),
         )
+
+    def _masked(self, text: Column) -> Column:
+        return reduce(lambda masked, value: F.replace(masked, F.lit(value), F.lit(MASK)), self._lowering.hidden, text)
 
     def _holder(self, node: Node) -> str:
         """The frame that a node's bad rows are found in: its own, or the root's for what stands above."""

@@ -69,9 +69,10 @@ class Jvm:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def last_words(self) -> str:
-        """The end of the log."""
+        """The end of the log, without the frames of stack traces."""
         with suppress(OSError):
-            return "\n".join(self.log.read_text(errors="replace").splitlines()[-_TAIL:])
+            lines = [line for line in self.log.read_text(errors="replace").splitlines() if not line.startswith("\t")]
+            return "\n".join(lines[-_TAIL:])
         return ""
 
     def _failure(self, message: str) -> Diagnostic:

@@ -53,6 +53,8 @@ class Launch:
     archive: Archive
     trains: bool
     """Whether a missing archive is made when the session ends; not on machines that have no second to spare."""
+    warms: bool
+    """Whether a second core can help with the start."""
     diagnostics: tuple[Diagnostic, ...]
 
     def start(self, archived: bool = True) -> Jvm:
@@ -78,7 +80,8 @@ def plan_launch(options: SessionOptions, environ: Mapping[str, str], progress: C
         environment=environment(options.profile) | _environment(options.master, conf),
         submit=conf if needs_submit(options.master, own) else None,
     )
-    return Launch(jvm, conf, archive_for(java, spark, environ), options.profile != "small", warnings)
+    spare = options.profile != "small"
+    return Launch(jvm, conf, archive_for(java, spark, environ), trains=spare, warms=spare and cores() > 1, diagnostics=warnings)
 
 
 def archive_for(java: Java, spark: Spark, environ: Mapping[str, str]) -> Archive:

@@ -31,6 +31,8 @@ class Lowering:
     checkpoint: Checkpoint
     directory: Path
     schemas: Mapping[str, pa.Schema | None] = field(default_factory=dict)
+    hidden: tuple[str, ...] = ()
+    """Values of secrets, which no dead letter may hold."""
 
     def streaming(self, plan: QueryPlan) -> DataFrame:
         """The frame that a query's epochs are cut from."""

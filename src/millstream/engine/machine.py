@@ -17,6 +17,7 @@ from pathlib import Path
 from millstream.errors import Diagnostic, SetupError
 
 _CGROUP = Path("/sys/fs/cgroup")
+_OWN_GROUPS = Path("/proc/self/cgroup")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +73,7 @@ def _cpu_quota() -> float:
 
 def _groups(controller: str) -> Iterator[Path]:
     """The control groups that limit this process, its own and those above it; version 2 has one tree, version 1 one per controller."""
-    for line in _read(Path("/proc/self/cgroup")).splitlines():
+    for line in _read(_OWN_GROUPS).splitlines():
         _, names, own = line.split(":", 2)
         if not names or controller in names.split(","):
             root = _CGROUP / (controller if names else "")

@@ -35,6 +35,7 @@ _FLAGS: Mapping[Profile, tuple[str, ...]] = {
         "-Xms64m",
     ),
 }
+_LEAST = 512 * _MB
 _LARGEST: Mapping[Profile, int] = {"short": 1024 * _MB, "long": 4096 * _MB, "small": 512 * _MB}
 
 
@@ -52,8 +53,8 @@ def environment(profile: Profile) -> dict[str, str]:
 
 
 def heap_bytes(profile: Profile, memory: int, asked: str | None) -> int:
-    """The heap: as asked for, or half of the memory up to what the profile can use."""
-    return parse_size(asked) if asked else min(_LARGEST[profile], memory // 2)
+    """The heap: as asked for, or half of the memory up to what the profile can use; Spark does not start below the least."""
+    return parse_size(asked) if asked else max(_LEAST, min(_LARGEST[profile], memory // 2))
 
 
 def parse_size(text: str) -> int:

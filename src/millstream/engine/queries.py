@@ -24,6 +24,7 @@ from millstream.errors import RunError, TransientError
 from millstream.observe.facts import Recorder
 from millstream.plan.components import Sink, Source
 from millstream.plan.cutting import QueryPlan
+from millstream.plan.nodes import Node
 from millstream.plan.secrets import Redactor
 from millstream.plan.settings import AvailableNow, Interval, Settings
 
@@ -58,7 +59,7 @@ class RunningQuery:
         query = self.checkpoint.query(self.plan.name)
         self.loop = EpochLoop(self.history.plan_for, query, self.lowering, self.recorder, self.stopping.is_set, bounded=self.bounded)
         try:
-            for sink in self.plan.sinks:
+            for sink in self.history.sinks():
                 if isinstance(sink.component, Sink):
                     self.loop.failed_node = sink.name
                     sink.component.prepare(self.lowering.spark, self.lowering.context(sink))
@@ -170,7 +171,14 @@ class RunningQuery:
 
     def _count(self, facts: dict[str, Any], scans: int) -> None:
         pairs = zip(self.plan.sources, facts["sources"], strict=False)
-        self.recorder.read({node.name: source["numInputRows"] // (scans * self.plan.scans(node)) for node, source in pairs})
+        self.recorder.read({node.name: _rows_read(node, source, scans * self.plan.scans(node)) for node, source in pairs})
         self.recorder.speed(self.plan.name, facts.get("processedRowsPerSecond") or 0.0)
         if self.restarts and facts["numInputRows"]:
             self.restarts = 0
+
+
+def _rows_read(node: Node, progress: dict[str, Any], scans: int) -> int:
+    """What the source itself says of its offsets, else what Spark counted, once per scan."""
+    assert isinstance(node.component, Source)
+    known = node.component.rows_between(progress["startOffset"], progress["endOffset"])
+    return known if known is not None else int(progress["numInputRows"]) // scans

@@ -95,7 +95,7 @@ class Starting:
         try:
             gateway = self._connect()
             connected = time.monotonic()
-            spark = attach(gateway, self.launch.conf)
+            spark = attach(gateway, self.launch.conf, self.launch.warms)
         except BaseException as error:  # noqa: BLE001 — the JVM must not outlive any failure
             raise self._failed(error) from None
         seconds = (self.launched - self.began, imported - self.launched, connected - imported, time.monotonic() - connected)
@@ -121,11 +121,12 @@ class Starting:
         return gateway
 
     def _failed(self, error: BaseException) -> BaseException:
+        """End the JVM; what it has to say is read before."""
+        reason = str(getattr(error, "java_exception", error)).partition("\n")[0] if isinstance(error, Exception) else ""
         words = self.jvm.last_words()
         self.abandon()
         if isinstance(error, SetupError) or not isinstance(error, Exception):
             return error
-        reason = str(getattr(error, "java_exception", error)).splitlines()[0]
         return SetupError(
             Diagnostic("MS044", f"Spark did not start: {reason}", detail=words, help="`millstream doctor` checks the machine")
         )

@@ -12,7 +12,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -58,7 +58,7 @@ def _dump_java(archive: Archive) -> None:
     if archive.bundled or archive.base.exists():
         return
     part = archive.base.with_suffix(f".{os.getpid()}.part")
-    command = [archive.java.executable, "-Xshare:dump", f"-XX:SharedArchiveFile={part}", "-Xlog:disable"]
+    command: list[str | Path] = [archive.java.executable, "-Xshare:dump", f"-XX:SharedArchiveFile={part}", "-Xlog:disable"]
     subprocess.run(command, capture_output=True, timeout=_DUMPING, check=True)
     part.replace(archive.base)
 
@@ -68,9 +68,9 @@ def _dump_spark(archive: Archive, part: Path, environ: Mapping[str, str]) -> Non
     jvm = start_jvm(replace(launch.options, flags=(*archive.dump(part), *launch.options.flags)))
     spark = None
     try:
-        spark = attach(jvm.connect(), launch.conf)
+        spark = attach(jvm.connect(), launch.conf, launch.warms)
         with tempfile.TemporaryDirectory(prefix="millstream-training-") as folder:
-            _exercise(spark, Path(folder))
+            exercise(spark, Path(folder))
     finally:
         detach(spark, jvm, _DUMPING)
     if not part.is_file():
@@ -79,7 +79,7 @@ def _dump_spark(archive: Archive, part: Path, environ: Mapping[str, str]) -> Non
         )
 
 
-def _exercise(spark: SparkSession, folder: Path) -> None:
+def exercise(spark: SparkSession, folder: Path) -> None:
     rows = spark.createDataFrame([(1, "ann", 2.5), (2, "bob", 1.0)], "id long, name string, amount double")
     for kind in ("json", "csv", "parquet", "orc"):
         rows.write.mode("overwrite").partitionBy("name").format(kind).save(f"{folder}/{kind}")
@@ -110,7 +110,7 @@ def _stream(frame: DataFrame, checkpoint: Path, mode: str = "append") -> None:
     assert query.lastProgress is not None
 
 
-def _unchanged(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _unchanged(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
     yield from batches
 
 

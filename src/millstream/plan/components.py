@@ -111,12 +111,18 @@ class Component(BaseModel):
         """What the schema of options cannot say."""
         return []
 
+    def __hash__(self) -> int:
+        """Options may hold maps, which have no hash of their own; their text has."""
+        return hash((type(self), self.model_dump_json()))
+
 
 class Source(Component):
     """Where rows come from."""
 
-    dear: ClassVar[bool] = True
-    """Whether reading twice costs more than keeping what was read."""
+    @property
+    def dear(self) -> bool:
+        """Whether reading twice costs more than keeping what was read."""
+        return True
 
     @property
     def bounded(self) -> bool:
@@ -152,6 +158,10 @@ class Source(Component):
     def exhausted(self, offset: Any) -> bool:
         """Whether a bounded source ends at or before this offset."""
         return False
+
+    def rows_between(self, start: Any, end: Any) -> int | None:
+        """How many rows lie between two offsets, where they tell; `start` is None at the beginning."""
+        return None
 
     def committed(self, offset: Any) -> None:
         """Called once every query that reads the source has committed up to the offset."""

@@ -55,6 +55,11 @@ class QueryPlan:
         return tuple(node for node in self.nodes if node.name in self.owned and node.dead_letter == sink.name)
 
     @property
+    def tagged(self) -> bool:
+        """Whether bad rows from above the root come out of it, with the names of their nodes."""
+        return any(node.isolates and node.name in self.owned for node in self.above if node.name != self.root.name)
+
+    @property
     def dropping(self) -> tuple[Node, ...]:
         """The nodes of this query that drop their bad rows."""
         return tuple(node for node in self.nodes if node.name in self.owned and node.on_error == "drop")
@@ -94,7 +99,7 @@ def _query(topology: Topology, root: str, sinks: list[Node], owners: dict[str, s
     below = tuple(node for node in topology.ordered() if node.name in used - names and node.kind == "transform")
     owned = frozenset(name for name, owner in owners.items() if owner == root)
     letters = [topology.node(node.dead_letter) for node in (*above, *below) if node.name in owned and node.dead_letter]
-    return QueryPlan(topology.node(root), above, below, (*dict.fromkeys(letters), *sinks), owned)
+    return QueryPlan(topology.node(root), above, below, (*{node.name: node for node in letters}.values(), *sinks), owned)
 
 
 def _owners(topology: Topology, roots: list[str]) -> dict[str, str]:

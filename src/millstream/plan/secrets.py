@@ -10,9 +10,9 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import GetCoreSchemaHandler
+from pydantic import BeforeValidator, GetCoreSchemaHandler
 from pydantic_core import CoreSchema, core_schema
 
 SCHEME = "secret://"
@@ -70,14 +70,22 @@ class Secret:
         )
 
 
+def _referenced(value: Any) -> Any:
+    return Secret(value) if isinstance(value, str) and value.startswith(SCHEME) else value
+
+
+TextOrSecret = Annotated[str | Secret, BeforeValidator(_referenced)]
+"""A text that may be given as a reference to a secret."""
+
+
 class Redactor:
     """Replaces revealed values in foreign text."""
 
     def __init__(self, secrets: Iterable[Secret]) -> None:
-        self._values = sorted({value for secret in secrets if (value := _revealed(secret))}, key=len, reverse=True)
+        self.values = tuple(sorted({value for secret in secrets if (value := _revealed(secret))}, key=len, reverse=True))
 
     def __call__(self, text: str) -> str:
-        for value in self._values:
+        for value in self.values:
             text = text.replace(value, MASK)
         return text
 

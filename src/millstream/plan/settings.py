@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from millstream.plan.options import Duration, Size
-from millstream.plan.secrets import Secret
+from millstream.plan.secrets import TextOrSecret
 
 
 class _Block(BaseModel):
@@ -69,7 +69,7 @@ class Settings(_Block):
     `auto`: `short` for bounded pipelines with small inputs, else `long`."""
     driver_memory: Size | None = None
     """The JVM's heap, such as `2GB`. Default: a share of the machine's memory that fits the profile."""
-    spark: dict[str, str | Secret] = {}
+    spark: dict[str, TextOrSecret] = {}
     """Settings for Spark itself, by their full name."""
     state_partitions: int | None = Field(default=None, ge=1)
     """Number of state partitions; fixed by a query's first epoch. Default: the number of cores."""

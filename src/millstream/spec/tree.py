@@ -91,7 +91,8 @@ class Reader:
         if tabbed:
             column = text.index("\t")
         reason = "a tab indents this line" if tabbed else str(error.problem or error.context or "not YAML").replace("'", "`")
-        return Diagnostic("MS002", reason, self._span(line, column, column + 1), help="YAML indents with spaces only" if tabbed else "")
+        help_ = "YAML indents with spaces only" if tabbed else 'inside {…} a variable is quoted: "${NAME}"' if "${" in text else ""
+        return Diagnostic("MS002", reason, self._span(line, column, column + 1), help=help_)
 
     def _refuse_explosion(self, root: Any) -> None:
         """Anchors are shared nodes, so the size after expansion is known without expanding."""

@@ -1,0 +1,1 @@
+"""Rows that are computed, counted and forgotten."""

@@ -1,0 +1,26 @@
+"""The cheapest sink: runs the epoch's plan to its last row and keeps the count."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from millstream.plan.components import Epoch, Guarantee, Sink, Staged
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+class BlackholeSink(Sink):
+    """Computes every row, counts it and writes nothing: for trying a pipeline out and for measuring one."""
+
+    type: ClassVar[str] = "blackhole"
+    summary: ClassVar[str] = "Count rows and forget them."
+    example: ClassVar[str] = """
+        all:
+          type: blackhole
+          from: orders
+    """
+    guarantee: ClassVar[Guarantee] = "at_least_once"
+
+    def stage(self, frame: DataFrame, epoch: Epoch) -> Staged:
+        return Staged(int(frame._jdf.queryExecution().toRdd().count()))

@@ -1,0 +1,1 @@
+"""Made-up rows: typed, seeded, the same every time."""

@@ -1,0 +1,157 @@
+"""Made-up rows, fast enough to measure everything else with: Spark's own row counters, and one expression per column.
+
+Without a rate, `rate-micro-batch` numbers the rows of each epoch; with one, `rate` numbers them by the clock. The numbers are all that
+these sources give; the columns are computed from them (`dice.py`).
+"""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from math import ceil
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+
+import pyarrow as pa
+from pydantic import Field, model_validator
+
+from millstream.connectors.generator.dice import ROW, Dice
+from millstream.connectors.generator.numbers import BoolField, NormalField, SequenceField, TimestampField, UniformField
+from millstream.connectors.generator.texts import ChoiceField, ConstantField, TemplateField, UuidField, quoted
+from millstream.errors import nearest
+from millstream.plan.components import REJECT, NodeContext, Source
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+AnyField = Annotated[
+    SequenceField | ChoiceField | UniformField | NormalField | TimestampField | UuidField | TemplateField | ConstantField | BoolField,
+    Field(discriminator="type"),
+]
+_SMALL = 2_000_000
+
+
+class GeneratorSource(Source):
+    """Makes rows up, for trying things out, for demos and for measuring. The same seed gives the same rows: on every run, after a
+    restart, on any number of cores. With `rows_per_second` the clock goes on while the pipeline stands still: after a restart the
+    missed rows come first.
+    """
+
+    type: ClassVar[str] = "generator"
+    summary: ClassVar[str] = "Make rows up: typed, seeded, the same every time."
+    example: ClassVar[str] = """
+        clicks:
+          type: generator
+          rows: 1_000_000
+          rows_per_second: 5000
+          seed: 7
+          fields:
+            id: {type: sequence}
+            user: {type: choice, values: [ann, bob], weights: [3, 1]}
+            amount: {type: uniform, min: 1, max: 100}
+            at: {type: timestamp, start: 2026-01-01T00:00:00Z, step: 10ms, jitter: 1s}
+    """
+    adjustable: ClassVar[frozenset[str]] = frozenset({"rows_per_epoch", "partitions"})
+
+    fields: Annotated[dict[str, AnyField], Field(min_length=1)]
+    """The columns, by name."""
+    rows: int | None = Field(default=None, ge=1)
+    """How many rows there are. Default: they never end."""
+    rows_per_second: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    """How fast they come. Default: as fast as possible."""
+    rows_per_epoch: int = Field(default=1_000_000, ge=1)
+    """The size of an epoch, when they come as fast as possible."""
+    seed: int = 0
+    """Another seed gives other rows."""
+    partitions: int | None = Field(default=None, ge=1)
+    """How many tasks make them. Default: the number of cores."""
+
+    @model_validator(mode="after")
+    def _templates(self) -> GeneratorSource:
+        for name, field in self.fields.items():
+            for used in field.names if isinstance(field, TemplateField) else ():
+                if used not in self.fields:
+                    raise ValueError(f"the template of `{name}` names `{used}`, which is no field; {nearest(used, self.fields)}")
+        self._ordered()
+        return self
+
+    @property
+    def dear(self) -> bool:
+        return False
+
+    @property
+    def bounded(self) -> bool:
+        return self.rows is not None
+
+    @property
+    def self_ending(self) -> bool:
+        return False
+
+    @property
+    def small(self) -> bool:
+        return self.rows is not None and self.rows <= _SMALL
+
+    def output(self) -> pa.Schema:
+        return pa.schema([pa.field(name, field.arrow) for name, field in self.fields.items()])
+
+    def read(self, spark: SparkSession, context: NodeContext) -> DataFrame:
+        numbered = self._numbers(spark)
+        if self.rows is not None:
+            numbered = numbered.where(f"{ROW} < {self.rows}L")
+        dice = {name: field.column_sql(Dice(self.seed, name)) for name, field in self.fields.items()}
+        plain = [f"{sql} AS {quoted(name)}" for name, sql in dice.items() if not isinstance(self.fields[name], TemplateField)]
+        frame = numbered.selectExpr(ROW, *plain)
+        for name in self._ordered():
+            frame = frame.selectExpr("*", f"{dice[name]} AS {quoted(name)}")
+        rejects = [f"CAST(NULL AS struct<raw: string, error: string>) AS {REJECT}"] if context.isolate else []
+        return frame.selectExpr(*map(quoted, self.fields), *rejects)
+
+    def exhausted(self, offset: Any) -> bool:
+        return self.rows is not None and self._count(offset) >= self.rows
+
+    def rows_between(self, start: Any, end: Any) -> int:
+        limit = self.rows if self.rows is not None else 2**63
+        return min(limit, self._count(end)) - min(limit, self._count(start))
+
+    def _numbers(self, spark: SparkSession) -> DataFrame:
+        partitions = str(self.partitions or spark.sparkContext.defaultParallelism)
+        if self.rows_per_second is None:
+            size = min(self.rows_per_epoch, self.rows or self.rows_per_epoch)
+            reader = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", size).option("startTimestamp", 0)
+            return reader.option("numPartitions", partitions).load().selectExpr(f"value AS {ROW}")
+        whole, share = self._pace
+        frame = spark.readStream.format("rate").option("rowsPerSecond", whole).option("numPartitions", partitions).load()
+        if share == 1:
+            return frame.selectExpr(f"value AS {ROW}")
+        number = f"value * {share.numerator}L div {share.denominator}L"
+        after = f"(value + 1L) * {share.numerator}L div {share.denominator}L"
+        return frame.where(f"{after} > {number}").selectExpr(f"{number} AS {ROW}")
+
+    @property
+    def _pace(self) -> tuple[int, Fraction]:
+        """Spark counts whole rows per second; the share of them that is kept makes up for the rest."""
+        assert self.rows_per_second is not None
+        wanted = Fraction(self.rows_per_second).limit_denominator(1000)
+        whole = max(1, ceil(wanted))
+        return whole, wanted / whole
+
+    def _count(self, offset: Any) -> int:
+        """Rows up to an offset: `{"offset": rows}`, or the seconds of a rate."""
+        if offset is None:
+            return 0
+        parsed = json.loads(offset) if isinstance(offset, str) else offset
+        if isinstance(parsed, dict):
+            return int(parsed["offset"])
+        whole, share = self._pace
+        return int(int(parsed) * whole * share)
+
+    def _ordered(self) -> list[str]:
+        """The templates, each after those that it is made of; ValueError when they go round in a circle."""
+        waiting = {name: field for name, field in self.fields.items() if isinstance(field, TemplateField)}
+        done: list[str] = []
+        while waiting:
+            ready = [name for name, field in waiting.items() if not any(used in waiting for used in field.names)]
+            if not ready:
+                raise ValueError(f"the templates {' and '.join(f'`{name}`' for name in waiting)} are made of each other")
+            done += ready
+            waiting = {name: field for name, field in waiting.items() if name not in ready}
+        return done

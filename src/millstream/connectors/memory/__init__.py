@@ -1,0 +1,1 @@
+"""Rows that Python code holds in its hands: for programs and tests."""

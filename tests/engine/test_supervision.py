@@ -1,0 +1,77 @@
+"""Temporary failures are tried again, with growing pauses and a limit; permanent ones stop the pipeline, and the other queries with it."""
+
+from collections.abc import Callable
+from typing import ClassVar
+
+import pytest
+
+from millstream import MemorySink, MemorySource
+from millstream.errors import Diagnostic, RunError, TransientError
+from millstream.plan.components import Epoch, Sink, Staged
+from millstream.plan.nodes import Node
+from millstream.plan.settings import Settings
+from millstream.plan.topology import Topology
+
+pytestmark = pytest.mark.spark
+tries: list[int] = []
+
+
+class Flaky(Sink):
+    """Fails the first `failures` times."""
+
+    type: ClassVar[str] = "flaky"
+    failures: int = 0
+    transient: bool = True
+
+    def stage(self, frame: object, epoch: Epoch) -> Staged:
+        tries.append(epoch.number)
+        if len(tries) <= self.failures:
+            kind = TransientError if self.transient else RunError
+            raise kind(Diagnostic("MS069" if self.transient else "MS079", "the other side is away"))
+        return Staged(0)
+
+
+@pytest.fixture
+def flaky(tmp_path, run: Callable) -> Callable:  # type: ignore[no-untyped-def]
+    tries.clear()
+
+    def go(**options: object):  # type: ignore[no-untyped-def]
+        settings = Settings.model_validate({"checkpoint": str(tmp_path / "ck"), "restart": {"limit": 3, "backoff": "50ms"}})
+        rows = MemorySource(rows=({"id": 1},))
+        return run(Topology("p", (Node("rows", rows), Node("out", Flaky(**options), ("rows",))), settings))  # type: ignore[arg-type]
+
+    return go
+
+
+def test_a_temporary_failure_is_tried_again(flaky: Callable) -> None:
+    report = flaky(failures=2)
+    assert report.state == "done"
+    assert len(tries) == 3
+    assert len([note for note in report.notes if "restart" in note]) == 2
+
+
+def test_the_limit_ends_the_trying(flaky: Callable) -> None:
+    with pytest.raises(TransientError):
+        flaky(failures=99)
+    assert len(tries) == 4
+
+
+def test_a_permanent_failure_is_not_tried_again(flaky: Callable) -> None:
+    with pytest.raises(RunError):
+        flaky(failures=99, transient=False)
+    assert len(tries) == 1
+
+
+def test_one_failing_query_stops_the_others(tmp_path, run: Callable) -> None:  # type: ignore[no-untyped-def]
+    tries.clear()
+    from millstream import GeneratorSource
+
+    endless = GeneratorSource.model_validate({"rows_per_epoch": 10, "fields": {"id": {"type": "sequence"}}})
+    nodes = (
+        Node("rows", MemorySource(rows=({"id": 1},))),
+        Node("endless", endless),
+        Node("out", Flaky(failures=99, transient=False), ("rows",)),
+        Node("other", MemorySink(), ("endless",)),
+    )
+    with pytest.raises(RunError, match="away"):
+        run(Topology("p", nodes, Settings(checkpoint=str(tmp_path / "ck"))))
