@@ -56,6 +56,8 @@ def test_the_commands_shown_work_one_after_the_other(tmp_path: Path) -> None:
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     assert len(commands()) == 8
     for command in commands():
-        done = subprocess.run(command, shell=True, cwd=tmp_path, capture_output=True, text=True, check=False, env={**os.environ, "PATH": path})
+        done = subprocess.run(
+            command, shell=True, cwd=tmp_path, capture_output=True, text=True, check=False, env={**os.environ, "PATH": path}
+        )
         assert done.returncode == 0, f"{command}\n{done.stderr}"
         assert "Traceback" not in done.stderr

@@ -22,11 +22,9 @@ def main() -> int:
     _say("3. What is there now", _contents())
     _say("4. Running it again", "The input has ended and every row is committed, so nothing is read or written twice:\n")
     _millstream("run", PIPELINE)
-    _say(
-        "Next",
-        "  millstream init shop && millstream run shop.yaml      a pipeline of your own\n  millstream doctor                                     is this machine fit?",
-    )
-    print("  (the command is .venv/bin/millstream, or `source .venv/bin/activate` first)")
+    _say("Next", "  source .venv/bin/activate")
+    print("  millstream init shop && millstream run shop.yaml      a pipeline of your own")
+    print("  millstream doctor                                     is this machine fit?")
     return 0
 
 

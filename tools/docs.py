@@ -24,7 +24,7 @@ ROOT = Path(__file__).parent.parent / "docs"
 
 
 def pages() -> dict[str, str]:
-    """path under docs/ → text"""
+    """Path under docs/ → text"""
     found: dict[str, str] = {}
     registry = Registry.installed()
     for kind in KINDS:

@@ -27,10 +27,8 @@ def main(kind: str) -> None:
     spark = session.spark
 
     def ours(folder: Path) -> None:
-        sinks = {
-            "blackhole": "{out: {type: blackhole, from: some}}",
-            "parquet": f"{{one: {{type: file, from: some, path: {folder}/one, format: parquet}}, two: {{type: file, from: some, path: {folder}/two, format: parquet}}}}",
-        }[kind]
+        files = [f"{name}: {{type: file, from: some, path: {folder}/{name}, format: parquet}}" for name in ("one", "two")]
+        sinks = "{out: {type: blackhole, from: some}}" if kind == "blackhole" else f"{{{', '.join(files)}}}"
         topology = loads(
             f"sources: {{g: {{type: generator, rows: {rows}, rows_per_epoch: {rows}, {FIELDS}}}}}\n"
             f"transforms: {{some: {{type: sql, sql: 'SELECT {', '.join(COLUMNS)} FROM g WHERE {WHERE}'}}}}\n"
@@ -60,7 +58,7 @@ def main(kind: str) -> None:
         by_hand(folder, write)
 
     def recomputed(folder: Path) -> None:
-        by_hand(folder, lambda frame, epoch: both(frame, folder))
+        by_hand(folder, lambda frame, _: both(frame, folder))
 
     ways: dict[str, Callable[[Path], None]] = {"ours": ours, "theirs": lambda folder: by_hand(folder, none)}
     if kind == "parquet":

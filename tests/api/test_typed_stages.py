@@ -13,10 +13,10 @@ from millstream import BlackholeSink, StreamEnvironment, TumblingWindow, col, fu
 env = StreamEnvironment("p")
 stream = env.from_rows([{"a": 1}])
 """
-RIGHT = (
-    HEAD
-    + 'stream.filter(col("a") > 1).to(BlackholeSink()).execute()\nstream.key_by("a").window(TumblingWindow.of("5m")).aggregate(n=func.count(1))\n'
-)
+RIGHT = f"""{HEAD}
+stream.filter(col("a") > 1).to(BlackholeSink()).execute()
+stream.key_by("a").window(TumblingWindow.of("5m")).aggregate(n=func.count(1))
+"""
 WRONG = {
     "a window on an unkeyed stream": ('stream.window(TumblingWindow.of("5m"))', "window"),
     "an operator after a sink": ('stream.to(BlackholeSink()).filter(col("a") > 1)', "filter"),

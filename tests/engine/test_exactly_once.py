@@ -42,8 +42,11 @@ def ran(self, frame, n):
     run(self, frame, n)
     if where == "before-spark" and n == number: die()
 FileSink.stage, FileSink.commit, epochs.EpochLoop._run = staged, committed, ran
-if ledger == "off":
-    FileSink.ledger = lambda self, spark, epoch: None
+if ledger == "off":  # a query that is somebody else after each start: no target recognises its epochs
+    import uuid
+    from millstream.engine.checkpoint import QueryCheckpoint
+    identity = uuid.uuid4().hex
+    QueryCheckpoint.query_id = lambda self: identity
 sys.argv = ["millstream", "run", "p.yaml"]
 from millstream.cli import main
 main()
@@ -82,7 +85,8 @@ def test_every_row_arrives_once_wherever_it_is_killed(project: Path, where: str)
 
 def test_without_the_ledger_the_epoch_is_written_twice(project: Path) -> None:
     assert start("before-spark", ledger="off") == -signal.SIGKILL
-    assert start("nowhere", ledger="off") != 0 or repeated("one") == 50
+    assert start("nowhere", ledger="off") == 0
+    assert repeated("one") == 50
 
 
 def test_a_checkpoint_from_another_history_is_refused(project: Path) -> None:

@@ -48,8 +48,8 @@ def dies(batch):
 
 
 def failure(pipeline: Callable, run: Callable, function: str) -> Diagnostic:
-    topology = pipeline(TEXT.replace("FUNCTION", function))
     Path("code.py").write_text(CODE)
+    topology = pipeline(TEXT.replace("FUNCTION", function))
     with pytest.raises(MillstreamError) as failed:
         run(topology)
     assert committed_files("out") == []
@@ -77,8 +77,8 @@ def test_one_that_kills_its_worker(pipeline: Callable, run: Callable) -> None:
 
 
 def test_the_session_still_works_afterwards(pipeline: Callable, run: Callable) -> None:
-    topology = pipeline(TEXT.replace("code.py:FUNCTION", "fine.py:same"))
     Path("fine.py").write_text("def same(batch):\n    return batch\n")
+    topology = pipeline(TEXT.replace("code.py:FUNCTION", "fine.py:same"))
     run(topology)
     assert sorted(read_committed("out")["id"].to_pylist()) == [1, 2, 3]
 

@@ -89,7 +89,7 @@ class EpochLoop:
                 _sink(sink).abort(work, epoch)
             raise
         if not staged and plan.stateful:
-            frames.rows(plan.root.name).write.format("noop").mode("append").save()
+            frames.rows(plan.outlet.name).write.format("noop").mode("append").save()
         return staged, skipped
 
     def _commit(self, staged: list[tuple[Node, Staged, Epoch]]) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from millstream.engine.checkpoint import OWN, Checkpoint, QueryCheckpoint
@@ -65,8 +65,13 @@ class PlanHistory:
         self._since = 0
         self._earlier: QueryPlan | None = None
 
+    @property
+    def plan(self) -> QueryPlan:
+        """The plan of this run. While an epoch of an earlier plan is to be finished, both must start from the same root."""
+        return self._plan if self._earlier is None else replace(self._plan, hoists=False)
+
     def plan_for(self, epoch: int) -> QueryPlan:
-        return self._earlier if self._earlier is not None and epoch < self._since else self._plan
+        return self._earlier if self._earlier is not None and epoch < self._since else self.plan
 
     def sinks(self) -> tuple[Node, ...]:
         """The sinks of this plan and of the one that a half-done epoch is finished with."""
@@ -91,7 +96,7 @@ class PlanHistory:
     def _finish_with(self, last: dict[str, Any], epoch: int, accept_change: bool) -> None:
         if last["document"] is not None:
             old = from_document(last["document"], self._topology.directory)
-            self._earlier = next((plan for plan in cut(old) if plan.name == self._plan.name), None)
+            self._earlier = next((replace(plan, hoists=False) for plan in cut(old) if plan.name == self._plan.name), None)
         elif not accept_change:
             message = f"epoch {epoch} of query `{self._plan.name}` is half done, and the plan it was begun with could not be stored"
             raise RunError(Diagnostic("MS054", message, help="`--accept-change` finishes it with the plan at hand"))

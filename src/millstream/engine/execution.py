@@ -59,8 +59,10 @@ class Execution:
         lowering = Lowering(self._spark, self._checkpoint, self._topology.directory, self._schemas(plans), self._redact.values)
         settings, stop = self._topology.settings, self._options.stop
         return [
-            RunningQuery(plan, history, self._checkpoint, lowering, settings, self._recorder, stop, self._redact, self._topology.name)
-            for plan, history in zip(plans, histories, strict=True)
+            RunningQuery(
+                history.plan, history, self._checkpoint, lowering, settings, self._recorder, stop, self._redact, self._topology.name
+            )
+            for history in histories
         ]
 
     def _watch(self, queries: list[RunningQuery]) -> None:

@@ -25,7 +25,7 @@ class EpochFrames:
 
     def __init__(self, plan: QueryPlan, root: DataFrame, lowering: Lowering, epoch: int, clock: str, time_ms: int) -> None:
         self._plan, self._lowering, self._epoch, self._clock, self._time_ms = plan, lowering, epoch, clock, time_ms
-        self._spark = root.sparkSession
+        self._spark, self._outlet = root.sparkSession, plan.outlet.name
         self._full: dict[str, DataFrame] = {}
         self._persisted: list[DataFrame] = []
         self._materialised: set[str] = set()
@@ -61,14 +61,14 @@ class EpochFrames:
             frame.unpersist()
 
     def _adopt_root(self, root: DataFrame) -> None:
-        node = self._plan.root
+        node = self._plan.outlet
         if node.isolates and not self._plan.tagged:
             root = _owned(root, node)
         self._full[node.name] = self._kept(node, root)
 
     def _rejects(self, node: Node) -> bool:
         """Whether a node's frame has bad rows among its rows. Asking Spark for the columns would cost milliseconds per epoch."""
-        return node.isolates or (node.name == self._plan.root.name and self._plan.tagged)
+        return node.isolates or (node.name == self._outlet and self._plan.tagged)
 
     def _frame(self, name: str) -> DataFrame:
         if name not in self._full:
@@ -113,12 +113,12 @@ class EpochFrames:
 
     def _holder(self, node: Node) -> str:
         """The frame that a node's bad rows are found in: its own, or the root's for what stands above."""
-        return node.name if node in self._plan.below else self._plan.root.name
+        return node.name if node in self._plan.below else self._outlet
 
     def _count(self, name: str) -> None:
         """One more execution of a node's frame: how often does that read the root?"""
         path = [name]
-        while path[-1] != self._plan.root.name:
+        while path[-1] != self._outlet:
             if path[-1] in self._materialised:
                 return
             path.append(self._plan.node(path[-1]).inputs[0])
@@ -131,9 +131,9 @@ class EpochFrames:
     def _above(self, node: Node) -> list[Node]:
         """The node and what is computed for it in this epoch."""
         path = [node]
-        while path[-1].name != self._plan.root.name:
+        while path[-1].name != self._outlet:
             path.append(self._plan.node(path[-1].inputs[0]))
-        return [*path, *self._plan.above]
+        return [*path, *self._plan.streamed]
 
     def _dear(self, node: Node) -> bool:
         return self._plan.stateful or any(step.dear for step in self._above(node))

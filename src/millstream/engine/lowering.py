@@ -38,14 +38,14 @@ class Lowering:
         """The frame that a query's epochs are cut from."""
         frames: dict[str, DataFrame] = {}
         rejects: list[DataFrame] = []
-        for node in plan.above:
+        for node in plan.streamed:
             frame = self.lower(node, frames, self.spark)
             frames[node.name] = frame
             if node.isolates and node is not plan.root:
                 frames[node.name] = good(frame)
                 if node.name in plan.owned:
                     rejects.append(bad(frame, node))
-        root = frames[plan.root.name]
+        root = frames[plan.outlet.name]
         return _tagged(root, plan.root, rejects) if rejects else root
 
     def lower(self, node: Node, frames: Mapping[str, DataFrame], spark: SparkSession, clock: str = "") -> DataFrame:

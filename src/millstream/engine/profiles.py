@@ -30,9 +30,9 @@ _FLAGS: Mapping[Profile, tuple[str, ...]] = {
         "-XX:TieredStopAtLevel=1",
         "-XX:ReservedCodeCacheSize=64m",
         "-XX:MinHeapFreeRatio=10",
-        "-XX:MaxHeapFreeRatio=25",
+        "-XX:MaxHeapFreeRatio=20",
         "-Xss512k",
-        "-Xms64m",
+        "-Xms48m",
     ),
 }
 _LEAST = 512 * _MB

@@ -60,6 +60,7 @@ def defaults(master: str, profile: Profile, cores: int, folder: Path) -> dict[st
         "spark.sql.warehouse.dir": (folder / "warehouse").as_uri(),
         "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 2),  # larger batches: 2.6 times the rows of `mapInArrow`
         "spark.sql.streaming.metricsEnabled": "false",
+        "spark.sql.streaming.pollingDelay": "50ms",  # a quiet source is asked 100 times a second otherwise: a third of a core
         "spark.sql.streaming.stateStore.providerClass": f"{_STREAMING}.state.RocksDBStateStoreProvider",
         "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
         **_history(),
@@ -99,7 +100,8 @@ def _few_threads() -> dict[str, str]:
     return threads | {
         "spark.rpc.netty.dispatcher.numThreads": "2",
         "spark.executor.heartbeatInterval": "30s",
-        "spark.sql.streaming.pollingDelay": "100ms",
+        "spark.sql.adaptive.enabled": "false",
+        "spark.sql.streaming.pollingDelay": "200ms",
         "spark.sql.streaming.numRecentProgressUpdates": "10",
         "spark.sql.execution.arrow.maxBytesPerBatch": str(16 << 20),
     }

@@ -26,6 +26,8 @@ class QueryPlan:
     """Dead-letter sinks first."""
     owned: frozenset[str]
     """Nodes whose bad rows this query reports."""
+    hoists: bool = True
+    """Whether plain steps right under the root join the streaming plan."""
 
     @property
     def name(self) -> str:
@@ -42,6 +44,24 @@ class QueryPlan:
     @property
     def stateful(self) -> bool:
         return any(isinstance(node.component, Transform) and node.component.stateful for node in self.above)
+
+    @property
+    def outlet(self) -> Node:
+        """Where the streaming plan really ends. Plain steps that all rows pass right after the root are planned once and not per epoch."""
+        return self.streamed[-1]
+
+    @property
+    def streamed(self) -> tuple[Node, ...]:
+        """The nodes of the streaming plan: what stands above the root, and the steps that joined."""
+        joined: list[Node] = []
+        node = self.root
+        while self.hoists and not self.tagged and not node.isolates and self.consumers(node.name) == 1:
+            following = next((step for step in self.below if node.name in step.inputs and not step.isolates), None)
+            if following is None:
+                break
+            node = following
+            joined.append(node)
+        return (*self.above, *joined)
 
     def node(self, name: str) -> Node:
         return next(node for node in (*self.nodes, *self.sinks) if node.name == name)

@@ -5,8 +5,12 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from millstream.plan.components import Epoch
+
+if TYPE_CHECKING:
+    from rich.text import Text
 
 
 def show(lines: Sequence[str], rows: int, limit: int, epoch: Epoch) -> None:
@@ -34,7 +38,7 @@ def _table(lines: Sequence[str], rows: int, epoch: Epoch) -> None:
     Console(file=sys.stdout).print(table)
 
 
-def _cell(value: object) -> object:
+def _cell(value: object) -> Text:
     from rich.text import Text
 
     if value is None:

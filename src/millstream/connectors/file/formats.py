@@ -1,0 +1,66 @@
+"""The file formats, and what each needs to be told so that nothing is lost or guessed: Spark's own options, the user's on top."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator
+
+_ALIASES = {"ndjson": "json", "jsonl": "json"}
+_TIME = "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"
+_LOCAL_TIME = "yyyy-MM-dd'T'HH:mm:ss.SSSSSS"
+
+ReadFormat = Annotated[
+    Literal["csv", "json", "parquet", "avro", "orc", "text"],
+    BeforeValidator(lambda value: _ALIASES.get(value, value) if isinstance(value, str) else value),
+]
+WriteFormat = Annotated[
+    Literal["parquet", "json", "csv", "avro", "orc"],
+    BeforeValidator(lambda value: _ALIASES.get(value, value) if isinstance(value, str) else value),
+]
+
+
+def _texts(value: Any) -> Any:
+    """`header: true` and `maxColumns: 5` are texts to Spark."""
+    if not isinstance(value, dict):
+        return value
+    return {name: _text(option) for name, option in value.items()}
+
+
+def _text(option: Any) -> Any:
+    if isinstance(option, bool):
+        return str(option).lower()
+    return str(option) if isinstance(option, int | float) else option
+
+
+FormatOptions = Annotated[dict[str, str], BeforeValidator(_texts)]
+"""Options of Spark's reader or writer for the format."""
+
+DEAR = frozenset({"csv", "json", "text", "avro"})
+"""Formats whose parsing costs more than keeping the rows."""
+
+ROWS_CAN_BE_BAD = frozenset({"csv", "json"})
+"""Formats that are read row by row; in the others a whole file is good or broken."""
+
+READING: dict[str, dict[str, str]] = {
+    # `columnPruning` off: a row that is too short is found even when its last columns are not wanted
+    "csv": {"header": "true", "columnPruning": "false"},
+}
+INFERRING: dict[str, dict[str, str]] = {
+    "csv": {"header": "true", "inferSchema": "true"},
+    "json": {"mode": "DROPMALFORMED"},
+    "parquet": {"mergeSchema": "true"},
+    "orc": {"mergeSchema": "true"},
+}
+# spark writes times to the millisecond unless told otherwise, and leaves nulls out
+_TIMES = {"timestampFormat": _TIME, "timestampNTZFormat": _LOCAL_TIME}
+WRITING: dict[str, dict[str, str]] = {
+    "csv": {"header": "true", **_TIMES},
+    "json": {"ignoreNullFields": "false", **_TIMES},
+}
+# how many bytes of shuffled rows make a byte of the file; measured, for files that compress neither well nor badly
+SHUFFLED_PER_BYTE = {"json": 0.5, "csv": 0.7}
+
+
+def extras_of(format_name: str) -> tuple[str, ...]:
+    return ("avro",) if format_name == "avro" else ()

@@ -1,0 +1,97 @@
+"""What is decided about a source's files at its first start, and kept in the checkpoint: which files a bounded source reads, and which
+columns come from `key=value` directories.
+
+Spark could find the directories' columns itself, but it does so anew for every epoch: a stream that starts on an empty directory
+would put values into the wrong columns without a word. So the files are read without, and the columns come from each file's path.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import date
+
+import pyarrow as pa
+
+from millstream.clients.storage import Storage
+from millstream.connectors.file.paths import Place, directory_values
+
+PATH = "_metadata.file_path"
+_FILES, _DIRECTORIES = "files.json", "directories.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The decisions."""
+
+    files: tuple[str, ...] | None
+    """The files of a bounded source."""
+    directories: tuple[str, ...]
+    """Columns that a file's directories may hold."""
+
+
+def pin(storage: Storage, files: Iterable[str], place: Place, schema: pa.Schema, bounded: bool) -> Layout:
+    """Decide, or repeat what was decided. A source that starts on an empty directory looks for every column in the path."""
+    files = list(files)
+    keys = list(directory_values(files, place.base)) if files else schema.names
+    directories = _once(
+        storage, _DIRECTORIES, [name for name in schema.names if name in keys and not pa.types.is_nested(schema.field(name).type)]
+    )
+    return Layout(tuple(_once(storage, _FILES, files)) if bounded else None, tuple(directories))
+
+
+def pinned_files(storage: Storage) -> list[str] | None:
+    data = storage.read(_FILES)
+    return None if data is None else list(json.loads(data))
+
+
+def conditions(layout: Layout, place: Place, recursive: bool) -> list[str]:
+    """Which files to read. Conditions on the path alone are checked while listing: a file that is left out is never opened."""
+    found = []
+    if layout.files is not None:
+        found.append(f"{PATH} IN ({', '.join(_text(file) for file in layout.files)})")
+    if not recursive and place.base:
+        found.append(f"{PATH} RLIKE {_text(place.shallow)}")
+    return found
+
+
+def from_directory(name: str, spark_type: str) -> str:
+    """A column's value in the file's path: decoded twice, as it was encoded twice; null when it is not there."""
+    key = re.escape(name.replace(" ", "%20"))
+    raw = f"nullif(nullif(regexp_extract({PATH}, {_text(f'^.*/{key}=([^/]*)/')}, 1), ''), '__HIVE_DEFAULT_PARTITION__')"
+    once = f"coalesce(try_url_decode(replace({raw}, '+', '%2B')), {raw})"
+    twice = f"coalesce(try_url_decode(replace({once}, '+', '%2B')), {once})"
+    return f"CAST(CASE WHEN {raw} LIKE '%\\%%' THEN {twice} ELSE {raw} END AS {spark_type})"
+
+
+def directory_types(values: dict[str, list[str]]) -> dict[str, pa.DataType]:
+    """Whole numbers and dates where all values are; texts otherwise, so that `007` stays what it is."""
+    return {key: _type_of([value for value in found if value != "__HIVE_DEFAULT_PARTITION__"]) for key, found in values.items()}
+
+
+def _type_of(values: list[str]) -> pa.DataType:
+    if values and all(re.fullmatch(r"0|-?[1-9]\d{0,17}", value) for value in values):
+        return pa.int64()
+    return pa.date32() if values and all(_is_date(value) for value in values) else pa.string()
+
+
+def _is_date(value: str) -> bool:
+    try:
+        return date.fromisoformat(value).isoformat() == value
+    except ValueError:
+        return False
+
+
+def _once(storage: Storage, name: str, value: list[str]) -> list[str]:
+    data = storage.read(name)
+    if data is None:
+        storage.put_once(name, json.dumps(value).encode())
+        data = storage.read(name)
+    return list(json.loads(data or b"[]"))
+
+
+def _text(value: str) -> str:
+    escaped = value.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"

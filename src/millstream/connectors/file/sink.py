@@ -1,0 +1,182 @@
+"""Files as a sink, exactly once per epoch.
+
+stage:  Spark writes into `<path>/_staging/<key>-<epoch>-<attempt>/`, where no reader looks.
+commit: a manifest is put once; from then on the epoch counts. The files are then renamed to their places and the folder is removed.
+
+Killed before the manifest, the folder is rubbish; killed after it, the renames are repeated at the next start. Each attempt has a
+folder of its own, so that tasks of an attempt that failed, and are still running, write into nobody's files.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import uuid
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Annotated, ClassVar
+
+import pyarrow as pa
+from pydantic import Field
+
+from millstream.clients.storage import Storage, is_local, open_storage
+from millstream.connectors.file.formats import WRITING, FormatOptions, WriteFormat, extras_of
+from millstream.connectors.file.manifests import Entry, Manifests, Move, key_of, keys
+from millstream.connectors.file.writing import write
+from millstream.errors import Diagnostic, RunError, nearest
+from millstream.plan.components import Epoch, LedgerEntry, NodeContext, Problem, Sink, Staged
+from millstream.plan.options import Columns, Size
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+STAGING = "_staging"
+
+
+class FileSink(Sink):
+    """Writes every epoch's rows into new files of a directory, exactly once: readers see an epoch's files or none of them, and an
+    epoch that is repeated after a crash is not written again. Several sinks may write into the same directory.
+
+    Most readers leave out names that begin with `_`, where unfinished work lies. `millstream.committed_files(path)` lists what is
+    committed, to the letter.
+    """
+
+    type: ClassVar[str] = "file"
+    summary: ClassVar[str] = "Write Parquet, JSON, CSV, Avro or ORC files, exactly once."
+    example: ClassVar[str] = """
+        out:
+          type: file
+          from: orders
+          path: out/orders
+          format: parquet
+          partition_by: [country]
+          target_file_size: 128MB
+    """
+    adjustable: ClassVar[frozenset[str]] = frozenset({"target_file_size"})
+
+    path: Annotated[str, Field(min_length=1)]
+    """The directory; relative to the working directory, or a URL that Hadoop knows (`s3a://…`)."""
+    format: WriteFormat
+    """How to write. JSON means one object per line."""
+    partition_by: Columns = ()
+    """Columns that become directories, `country=DE/`."""
+    target_file_size: Size | None = None
+    """About how large files should be. The rows of an epoch are brought together for that, so there are fewer small files; an epoch
+    with fewer rows gives smaller ones, and the rows of one directory are not cut. Default: each task writes its own files."""
+    options: FormatOptions = Field(default={})
+    """Options of Spark's writer for the format, such as `compression`."""
+
+    def extras(self) -> tuple[str, ...]:
+        return extras_of(self.format)
+
+    def problems(self, inputs: Mapping[str, pa.Schema | None], directory: Path) -> list[Problem]:
+        return [problem for schema in inputs.values() if schema is not None for problem in self._problems(schema)]
+
+    def prepare(self, spark: SparkSession, context: NodeContext) -> None:
+        root = self._root(spark)
+        if is_local(self.path):
+            _require_writable(Path(root.url), context.name)
+        for key in keys(root):  # a commit is a commit, whoever made it; the work of others that is no commit is theirs
+            _finish(root, key, remove_others=False)
+
+    def ledger(self, spark: SparkSession, epoch: Epoch) -> LedgerEntry | None:
+        root, key = self._root(spark), key_of(epoch)
+        _finish(root, key, remove_others=True)
+        newest = Manifests(root, key).newest()
+        return LedgerEntry(newest.epoch, newest.digest) if newest else None
+
+    def stage(self, frame: DataFrame, epoch: Epoch) -> Staged:
+        root = self._root(frame.sparkSession)
+        folder = f"{STAGING}/{key_of(epoch)}-{epoch.number:08d}-{uuid.uuid4().hex[:8]}"
+        options = {**WRITING.get(self.format, {}), **self.options}
+        size = self.target_file_size.bytes if self.target_file_size else None
+        try:
+            written = write(frame, f"{root.url}/{folder}", self.format, self.partition_by, options, size)
+        except BaseException:
+            with suppress(Exception):  # the folder is removed at the next start, at the latest
+                _clear(root, folder)
+            raise
+        names = [name for name in root.files(folder) if not _hidden(name)] if written.rows else []
+        moves = tuple(Move(f"{folder}/{name}", _final(name, number, epoch)) for number, name in enumerate(names))
+        return Staged(written.rows, (root, folder, Entry(epoch.number, epoch.digest, written.rows, written.bytes, moves)))
+
+    def commit(self, staged: Staged, epoch: Epoch) -> None:
+        root, folder, entry = staged.payload
+        manifests = Manifests(root, key_of(epoch))
+        if not manifests.put_once(entry):
+            held = manifests.read(epoch.number)
+            _clear(root, folder)
+            if held is None or held.digest != epoch.digest:
+                message = f"sink `{epoch.sink}` already holds epoch {epoch.number} of another history"
+                raise RunError(Diagnostic("MS055", message, detail="nothing was written"))
+            entry = held
+        _move(root, entry)
+        _clear(root, folder)
+        manifests.fold(epoch.number)
+
+    def abort(self, staged: Staged, epoch: Epoch) -> None:
+        root, folder, _ = staged.payload
+        _clear(root, folder)
+
+    def _root(self, spark: SparkSession) -> Storage:
+        return open_storage(self.path, spark)
+
+    def _problems(self, schema: pa.Schema) -> list[Problem]:
+        unknown = [name for name in self.partition_by if name not in schema.names]
+        found = [Problem("MS024", f"unknown column `{name}`", "partition_by", nearest(name, schema.names)) for name in unknown]
+        if not unknown and schema.names and set(schema.names) <= set(self.partition_by):
+            found.append(Problem("MS026", "every column is in `partition_by`, so the files would have none", "partition_by"))
+        if self.format == "csv":
+            for field in schema:
+                if pa.types.is_nested(field.type):
+                    help_ = f"write JSON instead, or make it text before: `to_json({field.name})`"
+                    found.append(Problem("MS026", f"csv cannot hold `{field.name}`, which is nested", "format", help_))
+        return found
+
+
+def _finish(root: Storage, key: str, *, remove_others: bool) -> None:
+    """Staging folders that are left: those of a committed epoch are moved to their place, the others are rubbish."""
+    manifests = Manifests(root, key)
+    for name in root.names(STAGING):
+        epoch = re.fullmatch(rf"{re.escape(key)}-(\d+)-[0-9a-f]+", name)
+        if epoch is None:
+            continue
+        folder, held = f"{STAGING}/{name}", manifests.read(int(epoch[1]))
+        ours = held is not None and all(move.source.startswith(f"{folder}/") for move in held.files)
+        if held is not None and ours:
+            _move(root, held)
+        if ours or remove_others:
+            _clear(root, folder)
+
+
+def _move(root: Storage, entry: Entry) -> None:
+    for move in entry.files:
+        try:
+            root.rename(move.source, move.target)
+        except OSError:
+            if root.exists(move.source):  # else it has been moved already, by an earlier run or by somebody who helped
+                raise
+
+
+def _clear(root: Storage, folder: str) -> None:
+    with suppress(FileNotFoundError):
+        root.delete(folder)
+
+
+def _final(name: str, number: int, epoch: Epoch) -> str:
+    """`country=DE/part-00000-….snappy.parquet` → `country=DE/part-out-1f3a…-00000041-00000.snappy.parquet`"""
+    path = PurePosixPath(name)
+    return str(path.with_name(f"part-{key_of(epoch)}-{epoch.number:08d}-{number:05d}{''.join(path.suffixes)}"))
+
+
+def _hidden(name: str) -> bool:
+    return PurePosixPath(name).name.startswith(("_", "."))
+
+
+def _require_writable(path: Path, node: str) -> None:
+    existing = next(parent for parent in (path, *path.parents) if parent.exists())
+    if not existing.is_dir():
+        raise RunError(Diagnostic("MS068", f"`{node}` cannot write: `{existing}` is a file, not a directory"))
+    if not os.access(existing, os.W_OK | os.X_OK):
+        raise RunError(Diagnostic("MS061", f"`{node}` may not write into `{existing}`", help="change its permissions, or the path"))

@@ -1,0 +1,1 @@
+"""Transforms, one module per type."""

@@ -1,0 +1,123 @@
+"""What runs in Python's worker processes: a function over whole Arrow batches, its results checked against the schema.
+
+This module travels to the workers with the function (`shipping.py`), so it imports nothing of Millstream. Notes on the exceptions that
+leave it tell the engine whose function failed: `millstream-node: NAME`, and `millstream-schema: SENTENCE` for a wrong result.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+REJECT = "_reject"
+REJECT_TYPE = pa.struct([pa.field("raw", pa.string()), pa.field("error", pa.string())])
+
+
+class WrongResultError(TypeError):
+    """The function returned something else than its schema says."""
+
+
+class WrongValueError(WrongResultError):
+    """One of the values does not fit its column's type."""
+
+
+@dataclass(frozen=True)
+class BatchRunner:
+    """One node's function, with all that is needed to call it."""
+
+    function: Callable[[pa.RecordBatch], Any]
+    node: str
+    schema: pa.Schema
+    batch_size: int | None
+    isolate: bool
+    directory: str
+
+    def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """All results, batch by batch."""
+        if self.directory not in sys.path:  # modules that the function imports while it runs
+            sys.path.insert(0, self.directory)
+        try:
+            for batch in self._sized(batches):
+                yield from self._isolated(batch) if self.isolate else self._results(batch)
+        except Exception as error:
+            error.add_note(f"millstream-node: {self.node}")
+            if isinstance(error, WrongResultError):
+                error.add_note(f"millstream-schema: {error}")
+            raise
+
+    def _sized(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            size = self.batch_size or max(1, batch.num_rows)
+            yield from (batch.slice(start, size) for start in range(0, batch.num_rows, size))
+
+    def _results(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        for result in returned(self.function(batch)):
+            yield fitted(result, self.schema)
+
+    def _isolated(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """The results of the rows that the function can handle, and the others as rejects: halves of halves, down to the row."""
+        try:
+            results = list(self._results(batch))
+        except Exception as error:
+            if isinstance(error, WrongResultError) and not isinstance(error, WrongValueError):
+                raise  # no row is to blame for that
+            if batch.num_rows > 1:
+                half = batch.num_rows // 2
+                yield from self._isolated(batch.slice(0, half))
+                yield from self._isolated(batch.slice(half))
+            else:
+                yield self._reject(batch, f"{type(error).__name__}: {error}")
+        else:
+            yield from (with_reject(result) for result in results)
+
+    def _reject(self, batch: pa.RecordBatch, error: str) -> pa.RecordBatch:
+        raw = json.dumps(batch.to_pylist()[0], default=str, ensure_ascii=False)
+        nulls = [pa.nulls(1, field.type) for field in self.schema]
+        return pa.RecordBatch.from_arrays([*nulls, pa.array([{"raw": raw, "error": error}], REJECT_TYPE)], [*self.schema.names, REJECT])
+
+
+def returned(result: Any) -> Iterator[pa.RecordBatch]:
+    """What a function may return: a batch, a table, or any number of batches."""
+    if isinstance(result, pa.RecordBatch):
+        yield result
+    elif isinstance(result, pa.Table):
+        yield from result.to_batches()
+    elif isinstance(result, Iterable) and not isinstance(result, str | bytes | dict):
+        for item in result:
+            yield from returned(item) if isinstance(item, pa.RecordBatch | pa.Table) else _refuse(item)
+    else:
+        _refuse(result)
+
+
+def fitted(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """The batch in the schema's order and types, where nothing is lost by that."""
+    if batch.schema.equals(schema):
+        return batch
+    if sorted(batch.schema.names) != sorted(schema.names):
+        raise WrongResultError(f"expected the columns {_listed(schema.names)}, got {_listed(batch.schema.names)}")
+    return pa.RecordBatch.from_arrays([_cast(batch.column(field.name), field) for field in schema], schema=schema)
+
+
+def with_reject(batch: pa.RecordBatch) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([*batch.columns, pa.nulls(batch.num_rows, REJECT_TYPE)], [*batch.schema.names, REJECT])
+
+
+def _cast(column: pa.Array, field: pa.Field) -> pa.Array:
+    try:
+        return column.cast(field.type)
+    except pa.ArrowException as error:
+        kind = WrongValueError if isinstance(error, pa.ArrowInvalid) else WrongResultError
+        raise kind(f"expected `{field.name}` as {field.type}, got {column.type}: {error}") from None
+
+
+def _refuse(result: Any) -> Any:
+    raise WrongResultError(f"expected a RecordBatch, got {type(result).__name__}")
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names) or "none"

@@ -1,0 +1,47 @@
+"""What transforms over one input share: their expressions as one query, so that columns and types are found in one way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import pyarrow as pa
+
+from millstream.errors import nearest
+from millstream.plan import columns
+from millstream.plan.components import Problem
+from millstream.plan.query import parse_query
+
+_INPUT = "input"
+
+
+def only(inputs: Mapping[str, pa.Schema | None]) -> pa.Schema | None:
+    """The schema of the one input, where it is known."""
+    return next(iter(inputs.values()), None)
+
+
+def quoted(name: str) -> str:
+    return f"`{name.replace('`', '``')}`"
+
+
+def types_of(expressions: Mapping[str, str], schema: pa.Schema) -> pa.Schema | None:
+    """Name → type of expressions over a schema; None when they cannot be resolved."""
+    selected = ", ".join(f"{text} AS {quoted(name)}" for name, text in expressions.items())
+    return columns.analyse(parse_query(f"SELECT {selected} FROM {_INPUT}"), {_INPUT: schema}).output
+
+
+def unknown_columns(texts: Iterable[tuple[str, str]], schema: pa.Schema | None) -> list[Problem]:
+    """Columns that expressions read and the input lacks; each text comes with the field it stands in."""
+    if schema is None:
+        return []
+    return [
+        Problem("MS024", f"unknown column `{name}`", field, nearest(name, schema.names))
+        for field, text in texts
+        for name in columns.missing(text, schema)
+    ]
+
+
+def unknown_names(names: Iterable[str], field: str, schema: pa.Schema | None) -> list[Problem]:
+    if schema is None:
+        return []
+    known = {name.lower() for name in schema.names}
+    return [Problem("MS024", f"unknown column `{name}`", field, nearest(name, schema.names)) for name in names if name.lower() not in known]

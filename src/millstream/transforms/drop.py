@@ -1,0 +1,53 @@
+"""Columns left out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, ClassVar
+
+import pyarrow as pa
+from pydantic import Field
+
+from millstream.plan.components import NodeContext, Problem, Transform
+from millstream.plan.options import Columns
+from millstream.transforms.checks import only, quoted, unknown_names
+from millstream.transforms.isolation import without_rejects
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+class Drop(Transform):
+    """Leaves columns out and keeps the others."""
+
+    type: ClassVar[str] = "drop"
+    summary: ClassVar[str] = "Leave columns out."
+    example: ClassVar[str] = """
+        public:
+          type: drop
+          from: orders
+          columns: [email, phone]
+    """
+
+    columns: Annotated[Columns, Field(min_length=1)]
+    """The columns to leave out."""
+
+    def output(self, inputs: Mapping[str, pa.Schema | None]) -> pa.Schema | None:
+        schema = only(inputs)
+        return pa.schema([field for field in schema if not self._drops(field.name)]) if schema is not None else None
+
+    def problems(self, inputs: Mapping[str, pa.Schema | None], directory: Path) -> list[Problem]:
+        schema = only(inputs)
+        found = unknown_names(self.columns, "columns", schema)
+        if not found and schema is not None and all(self._drops(name) for name in schema.names):
+            found.append(Problem("MS008", "no column would be left", "columns"))
+        return found
+
+    def apply(self, frames: Mapping[str, DataFrame], context: NodeContext) -> DataFrame:
+        (frame,) = frames.values()
+        left = frame.selectExpr(*(quoted(name) for name in frame.columns if not self._drops(name)))
+        return without_rejects(left) if context.isolate else left
+
+    def _drops(self, name: str) -> bool:
+        return name.lower() in {column.lower() for column in self.columns}

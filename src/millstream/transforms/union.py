@@ -1,0 +1,99 @@
+"""The rows of several inputs as one stream."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import reduce
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+import pyarrow as pa
+
+from millstream.plan import types
+from millstream.plan.components import NodeContext, Problem, Transform
+from millstream.transforms.isolation import without_rejects
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_WHOLE = (pa.int8(), pa.int16(), pa.int32(), pa.int64())
+
+
+class Union(Transform):
+    """Brings the rows of two or more inputs together. Columns are matched by name; where their numbers differ in size, the larger
+    type is taken.
+    """
+
+    type: ClassVar[str] = "union"
+    summary: ClassVar[str] = "Bring the rows of several inputs together."
+    example: ClassVar[str] = """
+        all_orders:
+          type: union
+          from: [shop_orders, web_orders]
+          allow_missing: true
+    """
+    arity: ClassVar[tuple[int, int | None]] = (2, None)
+
+    allow_missing: bool = False
+    """Whether an input may lack columns that another has; they are null then."""
+
+    def output(self, inputs: Mapping[str, pa.Schema | None]) -> pa.Schema | None:
+        schemas = [schema for schema in inputs.values() if schema is not None]
+        if len(schemas) < len(inputs) or self.problems(inputs, Path()):
+            return None
+        return pa.schema([pa.field(name, reduce(_wider, kinds)) for name, kinds in _columns(schemas).items()])
+
+    def problems(self, inputs: Mapping[str, pa.Schema | None], directory: Path) -> list[Problem]:
+        known = {name: schema for name, schema in inputs.items() if schema is not None}
+        if len(known) < len(inputs):
+            return []
+        found = [] if self.allow_missing else _missing(known)
+        for name, kinds in _columns(list(known.values())).items():
+            if reduce(_wider, kinds) is None:
+                named = " and ".join(dict.fromkeys(types.name_of(kind) for kind in kinds))
+                found.append(Problem("MS035", f"column `{name}` is {named}: no type holds both", "from", "cast it in a transform before"))
+        return found
+
+    def apply(self, frames: Mapping[str, DataFrame], context: NodeContext) -> DataFrame:
+        first, *others = frames.values()
+        merged = reduce(lambda left, right: left.unionByName(right, allowMissingColumns=self.allow_missing), others, first)
+        return without_rejects(merged) if context.isolate else merged
+
+
+def _columns(schemas: list[pa.Schema]) -> dict[str, list[pa.DataType]]:
+    found: dict[str, list[pa.DataType]] = {}
+    names: dict[str, str] = {}
+    for schema in schemas:
+        for field in schema:
+            found.setdefault(names.setdefault(field.name.lower(), field.name), []).append(field.type)
+    return found
+
+
+def _missing(known: Mapping[str, pa.Schema]) -> list[Problem]:
+    everything = {name.lower(): (name, origin) for origin, schema in reversed(list(known.items())) for name in schema.names}
+    found = []
+    for origin, schema in known.items():
+        for lower, (name, other) in everything.items():
+            if lower not in {column.lower() for column in schema.names}:
+                help_ = "select the same columns before, or set `allow_missing: true`"
+                found.append(Problem("MS035", f"`{origin}` has no column `{name}`, `{other}` has", "from", help_))
+    return found
+
+
+def _wider(left: pa.DataType | None, right: pa.DataType | None) -> pa.DataType | None:
+    """The type that holds both, as Spark widens them; None when there is none."""
+    if left is None or right is None or left == right:
+        return left if left == right else None
+    if types.UNKNOWN in (left, right):
+        return types.UNKNOWN
+    if left in _WHOLE and right in _WHOLE:
+        return max(left, right, key=_WHOLE.index)
+    if _number(left) and _number(right):
+        return types.UNKNOWN if pa.types.is_decimal(left) or pa.types.is_decimal(right) else pa.float64()
+    if {pa.types.is_date(left), pa.types.is_date(right)} == {True, False} and (pa.types.is_timestamp(left) or pa.types.is_timestamp(right)):
+        return right if pa.types.is_date(left) else left
+    return types.UNKNOWN if pa.types.is_nested(left) and type(left) is type(right) else None
+
+
+def _number(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
