@@ -85,7 +85,7 @@ def test_the_schema_is_json_schema(folder: Path) -> None:
 @pytest.mark.spark
 def test_run_prints_rows_on_stdout_and_the_summary_on_stderr(folder: Path) -> None:
     done = millstream(folder, "run", "good.yaml")
-    assert [json.loads(line) for line in done.stdout.splitlines()] == [{"id": 1}, {"id": 2}]
+    assert sorted(json.loads(line)["id"] for line in done.stdout.splitlines()) == [1, 2]
     assert "✓ good done" in done.stderr
     assert "c  wrote 2 rows" in done.stderr
 

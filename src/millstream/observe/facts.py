@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+Kind = Literal["source", "transform", "sink"]
 State = Literal["starting", "running", "restarting", "stopping", "done", "stopped", "failed"]
 
 
@@ -33,6 +34,7 @@ class EpochFacts:
 class NodeFacts:
     """Totals of one node in this run. None where nothing counts."""
 
+    kind: Kind = "transform"
     rows_in: int | None = None
     rows_out: int | None = None
     rejected: int = 0
@@ -96,7 +98,7 @@ class Recorder:
         """Rows that came out of sources."""
         with self._lock:
             for name, count in rows.items():
-                self._add(name, rows_out=count)
+                self._add(name, "source", rows_out=count)
 
     def speed(self, query: str, rows_per_second: float) -> None:
         with self._lock:
@@ -105,9 +107,9 @@ class Recorder:
     def epoch(self, facts: EpochFacts) -> None:
         with self._lock:
             for name, count in facts.rows_out.items():
-                self._add(name, rows_in=count)
+                self._add(name, "sink", rows_in=count)
             for name, count in facts.rejected.items():
-                self._add(name, rejected=count)
+                self._add(name, None, rejected=count)
             before = self._query(facts.query)
             self._update(
                 facts.query,
@@ -120,7 +122,7 @@ class Recorder:
     def passed(self, name: str, rows: int) -> None:
         """Rows that a transform handed on, known from the sink that it feeds."""
         with self._lock:
-            self._add(name, rows_out=rows)
+            self._add(name, "transform", rows_out=rows)
 
     def _query(self, query: str) -> QueryFacts:
         return self._snapshot.queries.get(query, QueryFacts())
@@ -129,7 +131,7 @@ class Recorder:
         changed = replace(self._query(query), **changes)  # type: ignore[arg-type]  # the callers above name real fields
         self._snapshot = replace(self._snapshot, queries={**self._snapshot.queries, query: changed})
 
-    def _add(self, name: str, **counts: int) -> None:
+    def _add(self, name: str, kind: Kind | None, **counts: int) -> None:
         before = self._snapshot.nodes.get(name, NodeFacts())
         added = {key: (getattr(before, key) or 0) + count for key, count in counts.items()}
-        self._snapshot = replace(self._snapshot, nodes={**self._snapshot.nodes, name: replace(before, **added)})
+        self._snapshot = replace(self._snapshot, nodes={**self._snapshot.nodes, name: replace(before, kind=kind or before.kind, **added)})

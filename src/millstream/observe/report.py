@@ -48,7 +48,7 @@ class Report:
     @property
     def rows_read(self) -> int:
         """Rows that came out of the sources."""
-        return sum(facts.rows_out or 0 for facts in self.nodes.values() if facts.rows_in is None)
+        return sum(facts.rows_out or 0 for facts in self.nodes.values() if facts.kind == "source")
 
     @property
     def rows_written(self) -> int:

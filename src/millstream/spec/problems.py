@@ -53,7 +53,8 @@ def field_names(model: type[BaseModel]) -> list[str]:
 
 
 def unknown_field(name: str, what: str, span: Span, known: Iterable[str]) -> Diagnostic:
-    return Diagnostic("MS006", f"unknown field `{name}` in {what}", span, help=nearest(name, known))
+    help_ = "inside {…} a text with a comma is quoted" if " " in name else nearest(name, known)
+    return Diagnostic("MS006", f"unknown field `{name}` in {what}", span, help=help_)
 
 
 def _own(location: tuple[Any, ...], tree: Tree, prefix: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import shutil
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -35,7 +37,11 @@ def _table(lines: Sequence[str], rows: int, epoch: Epoch) -> None:
         table.add_column(Text(name), justify="right" if numeric else "left", overflow="fold")
     for record in records:
         table.add_row(*(_cell(value) for value in record.values()))
-    Console(file=sys.stdout).print(table)
+    # drawn aside and written as text, so that a live display around it makes room
+    canvas = Console(file=io.StringIO(), force_terminal=True, width=shutil.get_terminal_size().columns)
+    canvas.print(table)
+    sys.stdout.write(canvas.file.getvalue())  # type: ignore[attr-defined]  # the StringIO of two lines above
+    sys.stdout.flush()
 
 
 def _cell(value: object) -> Text:
