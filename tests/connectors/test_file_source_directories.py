@@ -28,7 +28,9 @@ def test_values_are_decoded_and_typed(spark: Any, tmp_path: Path, context: Calla
     # spark itself writes `a:b` as `a%3Ab`, and a null as the last of these
     for number, city in enumerate(["Köln", "a%3Ab", "x+y z", "100%", "__HIVE_DEFAULT_PARTITION__"]):
         put(tmp_path / "in", f"day=2026-01-0{number + 1}/city={city}", number)
-    found = by_id(rows(FileSource(path=str(tmp_path / "in"), format="json", schema=SCHEMA, mode={"type": "bounded"}).read(spark, context())))
+    found = by_id(
+        rows(FileSource(path=str(tmp_path / "in"), format="json", schema=SCHEMA, mode={"type": "bounded"}).read(spark, context()))
+    )
     assert [found[number]["city"] for number in range(5)] == ["Köln", "a:b", "x+y z", "100%", None]
     assert found[2]["day"] == date(2026, 1, 3)
 

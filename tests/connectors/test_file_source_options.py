@@ -13,7 +13,9 @@ def codes(source: FileSource) -> list[tuple[str, str]]:
 
 
 def test_it_survives_the_way_to_yaml_and_back() -> None:
-    source = FileSource(path="in", format="csv", schema={"a": "int64"}, mode={"type": "bounded"}, options={"header": False, "maxColumns": 5})
+    source = FileSource(
+        path="in", format="csv", schema={"a": "int64"}, mode={"type": "bounded"}, options={"header": False, "maxColumns": 5}
+    )
     again = FileSource.model_validate(source.model_dump(mode="json", by_alias=True, exclude_defaults=True))
     assert again == source
     assert hash(again) == hash(source)

@@ -84,6 +84,11 @@ def normal(url: str) -> str:
     return re.sub(r"^file:/+", "file:/", url)
 
 
+def literal_path(url: str) -> str:
+    """A file's URL as a path that Spark takes to the letter."""
+    return _literal(unquote(url))
+
+
 def directory_values(files: Iterable[str], base: str) -> dict[str, list[str]]:
     """The `key=value` directories below the base: key → its values."""
     found: dict[str, list[str]] = {}

@@ -1,6 +1,6 @@
 """A stream over files: exactly the columns of the schema, by name, and bad rows told apart.
 
-Spark reads CSV by position and trusts that every file has the same columns. Here the header of the first file says where each
+Spark reads CSV by position and trusts that every file has the same columns. Here the header of one file says where each
 column is, and a file with another header fails instead of mixing columns up.
 """
 
@@ -36,8 +36,8 @@ class Reading:
     options: dict[str, str]
     recursive: bool
     isolate: bool
-    any_file: bool
-    """Whether there was a file to look at."""
+    sample: str
+    """A file to look into; empty when there is none yet."""
     max_files: int | None = None
 
 
@@ -80,9 +80,9 @@ def _columns_of_files(spark: SparkSession, reading: Reading, wanted: StructType)
     from pyspark.sql.types import StringType, StructField, StructType
 
     options = READING.get(reading.format, {}) | reading.options
-    if reading.format != "csv" or options.get("header") != "true" or not reading.any_file:
+    if reading.format != "csv" or options.get("header") != "true" or not reading.sample:
         return StructType([StructField(field.name, field.dataType) for field in wanted])
-    header = spark.read.format("csv").options(**options).option("recursiveFileLookup", "true").load(reading.place.pattern).columns
+    header = spark.read.format("csv").options(**options).load(reading.sample).columns
     types = {field.name.lower(): field.dataType for field in wanted}
     return StructType([StructField(name, types.get(name.lower(), StringType())) for name in header])
 

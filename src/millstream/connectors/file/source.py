@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from millstream.connectors.file.formats import DEAR, INFERRING, FormatOptions, ReadFormat, extras_of
 from millstream.connectors.file.layout import directory_types, pin, pinned_files
-from millstream.connectors.file.paths import directory_values, is_pattern, list_files, locate, total_size
+from millstream.connectors.file.paths import directory_values, is_pattern, list_files, literal_path, locate, total_size
 from millstream.connectors.file.reading import Reading, stream
 from millstream.errors import Diagnostic, RunError
 from millstream.plan import types
@@ -138,8 +138,17 @@ class FileSource(Source):
         if self.bounded and pinned_files(context.storage) is None:
             self._require(files, context.name)
         layout = pin(context.storage, files, place, schema, self.bounded)
+        known = [file for file in files if layout.files is None or file in layout.files]
         reading = Reading(
-            self.format, schema, place, layout, self.options, self.recursive, context.isolate, bool(files), self.max_files_per_epoch
+            self.format,
+            schema,
+            place,
+            layout,
+            self.options,
+            self.recursive,
+            context.isolate,
+            sample=literal_path(known[0]) if known else "",
+            max_files=self.max_files_per_epoch,
         )
         return stream(spark, reading)
 
