@@ -9,6 +9,7 @@ import pytest
 from millstream.engine.java import Java
 from millstream.engine.jvmargs import JvmOptions, escaped, quoted, write_arguments
 from millstream.engine.machine import Spark
+from millstream.engine.scratch import Scratch
 
 Pretend = Callable[[str], Java]
 
@@ -16,7 +17,8 @@ Pretend = Callable[[str], Java]
 @pytest.fixture
 def options(pretend: Pretend, tmp_path: Path) -> Callable[..., JvmOptions]:
     java = pretend("exit 1")
-    return lambda **others: JvmOptions(java=java, spark=Spark(tmp_path, "4.1.4"), class_path=[Path("/a b.jar")], folder=tmp_path, **others)
+    scratch = Scratch(tmp_path, (tmp_path / "owner").open("wb"))
+    return lambda **others: JvmOptions(java=java, spark=Spark(tmp_path, "4.1.4"), class_path=[Path("/a b.jar")], scratch=scratch, **others)
 
 
 def test_secrets_are_in_files_that_only_the_owner_can_read(options: Callable[..., JvmOptions], tmp_path: Path) -> None:

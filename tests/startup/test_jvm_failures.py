@@ -13,6 +13,7 @@ from millstream.engine.java import Java
 from millstream.engine.jvm import Jvm, start_jvm
 from millstream.engine.jvmargs import JvmOptions
 from millstream.engine.machine import Spark
+from millstream.engine.scratch import make_scratch
 from millstream.errors import SetupError
 
 Start = Callable[[str], Jvm]
@@ -20,15 +21,20 @@ Start = Callable[[str], Jvm]
 
 @pytest.fixture
 def start(pretend: Callable[[str], Java], tmp_path: Path) -> Start:
-    folder = tmp_path / "scratch"
-    folder.mkdir()
-    logs = tmp_path / "logs"
-    return lambda script: start_jvm(JvmOptions(pretend(script), Spark(tmp_path, "4.1.4"), [], folder, log_dir=logs))
+    """Start a made-up JVM; the script can be another one each time."""
+    java, logs = pretend("exit 1"), tmp_path / "logs"
+
+    def go(script: str) -> Jvm:
+        java.executable.write_text(f"#!/bin/sh\n{script}\n")
+        return start_jvm(JvmOptions(java, Spark(tmp_path, "4.1.4"), [], make_scratch(), log_dir=logs))
+
+    return go
 
 
 def failure(jvm: Jvm, timeout: float = 10.0) -> str:
     with pytest.raises(SetupError) as caught:
         jvm.connect(timeout)
+    jvm.close()
     return str(caught.value)
 
 
@@ -61,18 +67,12 @@ def test_nothing_of_it_reaches_the_terminal(start: Start, capfd: pytest.CaptureF
 def test_its_scratch_space_goes_away(start: Start) -> None:
     jvm = start("exit 1")
     failure(jvm)
-    assert not jvm.folder.exists()
+    assert not jvm.scratch.path.exists()
 
 
-def test_the_log_of_the_run_before_is_kept(start: Start, pretend: Callable[[str], Java], tmp_path: Path) -> None:
-    first = start("echo first; exit 1")
-    failure(first)
-    again = tmp_path / "again"
-    again.mkdir()
-    second = start_jvm(
-        JvmOptions(Java(tmp_path / "pretend" / "bin" / "java", 17, "test"), Spark(tmp_path, "4.1.4"), [], again, log_dir=tmp_path / "logs")
-    )
-    failure(second)
+def test_the_log_of_the_run_before_is_kept(start: Start, tmp_path: Path) -> None:
+    for word in ("first", "second"):
+        failure(start(f"echo {word}; exit 1"))
     assert (tmp_path / "logs" / "jvm.previous.log").read_text() == "first\n"
 
 

@@ -47,7 +47,8 @@ with starting.finish() as session:
     adopted = Session.adopt(spark)
     adopted.close()
     facts["adopted"] = spark.range(2).count()
-    folder = jvm.folder
+    folder = jvm.scratch.path
+    facts["scratch"] = sorted(path.name for path in folder.iterdir() if path.is_file())
 session.close()
 facts["gone"] = not jvm.alive and not folder.exists()
 facts["log"] = Path("logs/jvm.log").read_text()
@@ -162,3 +163,8 @@ def test_a_master_that_spark_does_not_know_is_one_clear_error(facts: Any) -> Non
 def test_a_setting_that_only_submit_reads_takes_effect(facts: Any) -> None:
     assert facts["beside"] == "found"
     assert facts["note"] == "a = b: ü"
+
+
+def test_files_that_may_hold_secrets_are_gone_once_they_are_read(facts: Any) -> None:
+    assert "owner" in facts["scratch"]
+    assert not {"jvm.args", "spark.properties", "handshake"} & set(facts["scratch"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import time
 from typing import Any
 
@@ -25,6 +26,8 @@ from millstream.plan.secrets import Redactor, Secret
 from millstream.plan.topology import Topology
 
 _TICK_SECONDS = 0.1
+_CHATTY = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
+"""PySpark writes every failed query to the terminal, JVM trace included; `failures` says the same in one screen."""
 
 
 class Execution:
@@ -34,6 +37,8 @@ class Execution:
         self._topology, self._checkpoint, self._spark = topology, checkpoint, spark
         self._recorder, self._options = recorder, options
         self._redact = Redactor(secrets_of(topology))
+        for name in _CHATTY:
+            logging.getLogger(name).disabled = True
 
     def run(self, plans: list[QueryPlan]) -> None:
         queries = self._prepare(plans)

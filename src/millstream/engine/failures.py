@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from millstream.errors import Diagnostic, MillstreamError, RunError, Span, TransientError
 from millstream.plan.nodes import Node
@@ -47,10 +48,10 @@ _TRANSIENT = (
 
 def translate(error: BaseException, nodes: Sequence[Node], where: str, redact: Redactor, pipeline: str) -> RunError:
     """The failure as one diagnostic. `where` is the node that the engine was busy with."""
-    if isinstance(error, RunError):
-        return error
     if isinstance(error, MillstreamError):
-        return RunError(error.diagnostics)
+        node = _node(nodes, where)
+        kind = type(error) if isinstance(error, RunError) else RunError
+        return kind([replace(found, span=found.span or (node.span if node else None)) for found in error.diagnostics])
     text = redact(_text_of(error))
     for recognise in (_python, _worker, _storage, _row, _analysis, _transient):
         found = recognise(text, nodes, where)
@@ -218,7 +219,7 @@ def _text_of(error: BaseException) -> str:
 
 def _sentence(text: str, condition: re.Match[str]) -> str:
     rest = text[condition.end() :].strip()
-    sentence = re.split(r"\s*(?:SQLSTATE|== SQL|\n)", rest)[0].strip().rstrip(".")
+    sentence = re.split(r"\s*(?:SQLSTATE|== SQL|\n|\. (?=[A-Z]))", rest)[0].strip().rstrip(".")
     return sentence[:1].lower() + sentence[1:]
 
 

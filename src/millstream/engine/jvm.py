@@ -11,7 +11,6 @@ that ends: the pipe closes with Python, whichever way Python goes. All output go
 from __future__ import annotations
 
 import os
-import shutil
 import struct
 import subprocess
 import time
@@ -21,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from millstream.engine.jvmargs import JvmOptions, write_arguments
+from millstream.engine.scratch import Scratch
 from millstream.errors import Diagnostic, SetupError
 
 if TYPE_CHECKING:
@@ -32,10 +32,10 @@ _TAIL = 15
 
 @dataclass(frozen=True, slots=True)
 class Jvm:
-    """A started JVM. `folder` is its scratch space and goes away with it."""
+    """A started JVM and what belongs to it."""
 
     process: subprocess.Popen[bytes]
-    folder: Path
+    scratch: Scratch
     log: Path
 
     @property
@@ -44,7 +44,7 @@ class Jvm:
 
     def connect(self, timeout: float = START_TIMEOUT) -> JavaGateway:
         """Wait for the gateway and connect to it."""
-        handshake = self.folder / "handshake"
+        handshake = self.scratch.path / "handshake"
         deadline = time.monotonic() + timeout
         while not handshake.exists():
             if not self.alive:
@@ -53,12 +53,17 @@ class Jvm:
                 raise SetupError(self._failure(f"the JVM did not answer in {timeout:g} s"))
             time.sleep(0.005)
         answer = handshake.read_bytes()
-        handshake.unlink()
+        for secret in ("handshake", "jvm.args", "spark.properties"):
+            (self.scratch.path / secret).unlink(missing_ok=True)
         port, size = struct.unpack("!ii", answer[:8])
         return _gateway(port, answer[8 : 8 + size].decode())
 
     def close(self, patience: float = 0.0) -> None:
         """End the JVM and remove its scratch space; with patience it may first leave by itself."""
+        self._end(patience)
+        self.scratch.remove()
+
+    def _end(self, patience: float = 0.0) -> None:
         if self.process.stdin:
             self.process.stdin.close()
         try:
@@ -66,7 +71,6 @@ class Jvm:
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
-        shutil.rmtree(self.folder, ignore_errors=True)
 
     def last_words(self) -> str:
         """The end of the log, without the frames of stack traces."""
@@ -76,16 +80,16 @@ class Jvm:
         return ""
 
     def _failure(self, message: str) -> Diagnostic:
-        detail = self.last_words()
-        self.close()
-        return Diagnostic("MS044", message, detail=detail, help="`millstream doctor` checks the machine")
+        self._end()
+        return Diagnostic("MS044", message, detail=self.last_words(), help="`millstream doctor` checks the machine")
 
 
 def start_jvm(options: JvmOptions) -> Jvm:
     """Start the JVM and return at once."""
-    log = _fresh_log(options.log_dir or options.folder)
+    folder = options.scratch.path
+    log = _fresh_log(options.log_dir or folder)
     arguments = write_arguments(options, log.parent)
-    own = {"SPARK_HOME": str(options.spark.home), "_PYSPARK_DRIVER_CONN_INFO_PATH": str(options.folder / "handshake")}
+    own = {"SPARK_HOME": str(options.spark.home), "_PYSPARK_DRIVER_CONN_INFO_PATH": str(folder / "handshake")}
     with log.open("wb") as output:
         process = subprocess.Popen(
             [options.java.executable, f"@{arguments}"],
@@ -95,7 +99,7 @@ def start_jvm(options: JvmOptions) -> Jvm:
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
-    return Jvm(process, options.folder, log)
+    return Jvm(process, options.scratch, log)
 
 
 def _fresh_log(folder: Path) -> Path:

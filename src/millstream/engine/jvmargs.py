@@ -9,6 +9,7 @@ from pathlib import Path
 
 from millstream.engine.java import Java
 from millstream.engine.machine import Spark
+from millstream.engine.scratch import Scratch
 
 # Spark's own list (org.apache.spark.launcher.JavaModuleOptions), without the incubator module that slim runtimes lack
 _OPENED = (
@@ -34,8 +35,8 @@ class JvmOptions:
     java: Java
     spark: Spark
     class_path: Sequence[str | Path]
-    folder: Path
-    """Scratch space of the JVM and of Spark; it goes away with the JVM."""
+    scratch: Scratch
+    """Space for what the JVM and Spark write besides results."""
     log_dir: Path | None = None
     """Where `jvm.log` goes. Default: the scratch space."""
     flags: Sequence[str] = ()
@@ -46,7 +47,7 @@ class JvmOptions:
 
 def write_arguments(options: JvmOptions, log_dir: Path) -> Path:
     """The argument file for `java @file`, with the files that it names beside it."""
-    folder = options.folder
+    folder = options.scratch.path
     (folder / "log4j2.properties").write_text(_LOGGING)
     opened = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in _OPENED.split()]
     properties = [f"-D{name}={value}" for name, value in _properties(folder).items()]

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import sys
-import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -21,6 +20,7 @@ from millstream.engine.jvm import Jvm, start_jvm
 from millstream.engine.jvmargs import JvmOptions
 from millstream.engine.machine import Spark, cores, find_spark, memory
 from millstream.engine.profiles import Profile, environment, flags, heap_bytes
+from millstream.engine.scratch import make_scratch
 from millstream.engine.sparkconf import accepted, defaults, is_local, needs_submit
 from millstream.errors import Diagnostic
 
@@ -68,13 +68,13 @@ def plan_launch(options: SessionOptions, environ: Mapping[str, str], progress: C
     java, spark = find_java(environ), find_spark()
     jars = fetch(options.extras, java, progress, environ, spark)
     own, warnings = accepted(options.conf)
-    folder = Path(tempfile.mkdtemp(prefix="millstream-"))
-    conf = _settings(options, own, folder, jars, environ)
+    scratch = make_scratch()
+    conf = _settings(options, own, scratch.path, jars, environ)
     jvm = JvmOptions(
         java=java,
         spark=spark,
         class_path=(*base_class_path(spark), *_rest(options, spark, jars, own, environ)),
-        folder=folder,
+        scratch=scratch,
         log_dir=options.log_dir,
         flags=_flags(options, own),
         environment=environment(options.profile) | _environment(options.master, conf),

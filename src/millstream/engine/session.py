@@ -114,7 +114,6 @@ class Starting:
         except SetupError:
             if not self.launch.archive.made:
                 raise
-        self.launch.options.folder.mkdir(exist_ok=True)
         self.jvm = self.launch.start(archived=False)
         gateway = self.jvm.connect()
         self.launch.archive.discard()
