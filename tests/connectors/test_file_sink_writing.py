@@ -87,7 +87,7 @@ def test_a_failing_row_leaves_nothing(spark: Any, tmp_path: Path, epoch: Callabl
 def test_a_path_that_is_a_file(spark: Any, tmp_path: Path, context: Callable) -> None:
     (tmp_path / "out").write_text("in the way")
     for path in ("out", "out/below"):
-        with pytest.raises(RunError, match="MS068.*is a file"):
+        with pytest.raises(RunError, match=r"MS068.*is a file"):
             FileSink(path=str(tmp_path / path), format="json").prepare(spark, context())
 
 
@@ -95,7 +95,7 @@ def test_a_path_that_may_not_be_written(spark: Any, tmp_path: Path, context: Cal
     from millstream.connectors.file import sink
 
     monkeypatch.setattr(sink.os, "access", lambda *_: False)
-    with pytest.raises(RunError, match="MS061.*may not write"):
+    with pytest.raises(RunError, match=r"MS061.*may not write"):
         FileSink(path=str(tmp_path / "out"), format="json").prepare(spark, context())
 
 

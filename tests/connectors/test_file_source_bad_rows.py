@@ -47,12 +47,12 @@ def test_every_reader_agrees_on_which_rows_are_bad(read: Callable, rows: Callabl
 
 @pytest.mark.parametrize("format", ["json", "csv"])
 def test_without_isolation_they_fail(read: Callable, rows: Callable, format: str) -> None:
-    with pytest.raises(Exception, match="MALFORMED|Malformed"):
+    with pytest.raises(Exception, match=r"MALFORMED|Malformed"):
         rows(read(format, isolate=False))
 
 
 def test_a_csv_row_that_is_too_short_fails_even_if_only_other_columns_are_read(read: Callable, rows: Callable) -> None:
-    with pytest.raises(Exception, match="MALFORMED|Malformed"):
+    with pytest.raises(Exception, match=r"MALFORMED|Malformed"):
         rows(read("csv", isolate=False).select("name"))
 
 

@@ -95,14 +95,14 @@ def test_files_per_epoch_are_limited(spark: Any, folder: Path, context: Callable
 
 @pytest.mark.parametrize("options", [{}, {"schema": None}, {"mode": {"type": "continuous"}}], ids=["bounded", "inferred", "continuous"])
 def test_a_path_that_is_not_there(spark: Any, tmp_path: Path, context: Callable, options: dict) -> None:
-    with pytest.raises(RunError, match="MS060.*does not exist"):
+    with pytest.raises(RunError, match=r"MS060.*does not exist"):
         source(tmp_path / "nowhere", **options).read(spark, context())
 
 
 @pytest.mark.parametrize("options", [{}, {"schema": None, "mode": {"type": "continuous"}}], ids=["bounded", "inferred"])
 def test_a_directory_without_files(spark: Any, folder: Path, context: Callable, options: dict) -> None:
     (folder / "_hidden.json").write_text("{}")
-    with pytest.raises(RunError, match="MS060.*holds no file"):
+    with pytest.raises(RunError, match=r"MS060.*holds no file"):
         source(folder, **options).read(spark, context())
 
 
@@ -114,5 +114,5 @@ def test_a_directory_that_may_not_be_read(folder: Path, monkeypatch: pytest.Monk
     from millstream.connectors.file import paths
 
     monkeypatch.setattr(paths.os, "access", lambda *_: False)
-    with pytest.raises(RunError, match="MS061.*`orders` may not read"):
+    with pytest.raises(RunError, match=r"MS061.*`orders` may not read"):
         paths.require_readable(str(folder), "orders")

@@ -65,3 +65,13 @@ def test_a_variable_in_a_flow_map_is_quoted() -> None:
     (error,) = loads(text % "${ROWS}", environ={"ROWS": "5"}).errors
     assert error.help == 'inside {…} a variable is quoted: "${NAME}"'
     assert loads(text % '"${ROWS}"', environ={"ROWS": "5"}).require().node("a").component.rows == 5
+
+
+def test_a_secret_can_stand_in_a_file(tmp_path) -> None:  # type: ignore[no-untyped-def]
+    (tmp_path / "token").write_text("hunter2\n")
+    topology = load(secret=f"secret://file/{tmp_path}/token").require()
+    assert topology.settings.spark["spark.hadoop.fs.s3a.secret.key"].reveal() == "hunter2"
+
+
+def test_a_secret_of_another_kind_is_refused() -> None:
+    assert [error.code for error in load(secret="secret://vault/x").errors] == ["MS013"]

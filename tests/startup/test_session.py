@@ -64,6 +64,10 @@ with begin(SessionOptions(master="local[1]", profile="small", conf=submitted)).f
     facts["note"] = again.spark.conf.get("spark.app.note")
     facts["again"] = again.spark.range(5).count()
     facts["slots"] = again.spark.conf.get("spark.sql.shuffle.partitions")
+    again.jvm.process.kill()
+    again.jvm.process.wait()
+with begin(SessionOptions(master="local[1]", profile="short")).finish() as last:
+    facts["last"] = last.spark.range(7).count()
 print(json.dumps(facts))
 """
 
@@ -168,3 +172,7 @@ def test_a_setting_that_only_submit_reads_takes_effect(facts: Any) -> None:
 def test_files_that_may_hold_secrets_are_gone_once_they_are_read(facts: Any) -> None:
     assert "owner" in facts["scratch"]
     assert not {"jvm.args", "spark.properties", "handshake"} & set(facts["scratch"])
+
+
+def test_a_jvm_that_has_died_can_be_closed_and_replaced(facts: Any) -> None:
+    assert facts["last"] == 7

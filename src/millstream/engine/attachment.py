@@ -61,6 +61,7 @@ def detach(spark: SparkSession | None, jvm: Jvm, patience: float = 0.0) -> None:
         with suppress(Exception):  # a JVM that is gone already cannot be stopped, and need not be
             _stop(spark)
         guard.cancel()
+        type(spark.sparkContext)._active_spark_context = None
     _release()
     jvm.close(patience)
 
@@ -76,10 +77,10 @@ def _stop(spark: SparkSession) -> None:
 
 
 def _release() -> None:
-    """Let go of the JVM that PySpark knows: ours, or one that the user's stopped session has left behind."""
+    """Let go of the JVM that PySpark knows: ours, or one that a stopped session has left behind; never one in use."""
     core = _core()
-    if core and (gateway := core._gateway):
-        core._gateway = core._jvm = core._active_spark_context = None
+    if core and not core._active_spark_context and (gateway := core._gateway):
+        core._gateway = core._jvm = None
         with suppress(Exception):  # its other end may be gone
             gateway.shutdown()
             gateway.proc.stdin.close()

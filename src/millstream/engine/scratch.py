@@ -34,8 +34,10 @@ def make_scratch() -> Scratch:
     """A new folder; those that nobody owns any more are removed first."""
     sweep(Path(tempfile.gettempdir()))
     path = Path(tempfile.mkdtemp(prefix=_PREFIX))
-    hold = (path / _LOCK).open("wb")
+    unseen = path / "new"  # locked before a sweep can find it
+    hold = unseen.open("wb")
     fcntl.flock(hold, fcntl.LOCK_EX)
+    unseen.rename(path / _LOCK)
     return Scratch(path, hold)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any
 
 import pyarrow as pa
-from pydantic import BeforeValidator, GetCoreSchemaHandler
+from pydantic import BeforeValidator, GetCoreSchemaHandler, WithJsonSchema
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from millstream.plan import expressions, types
@@ -96,7 +96,9 @@ def _condition(value: Any) -> Any:
     return text
 
 
-Columns = Annotated[tuple[str, ...], BeforeValidator(_columns)]
+_ONE_OR_MANY = {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}
+
+Columns = Annotated[tuple[str, ...], BeforeValidator(_columns), WithJsonSchema(_ONE_OR_MANY)]
 """Column names: `id`, `id, user` or `[id, user]`."""
 
 SchemaMap = Annotated[dict[str, str], BeforeValidator(_types)]

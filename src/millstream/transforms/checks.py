@@ -33,11 +33,11 @@ def unknown_columns(texts: Iterable[tuple[str, str]], schema: pa.Schema | None) 
     """Columns that expressions read and the input lacks; each text comes with the field it stands in."""
     if schema is None:
         return []
-    return [
-        Problem("MS024", f"unknown column `{name}`", field, nearest(name, schema.names))
-        for field, text in texts
-        for name in columns.missing(text, schema)
-    ]
+    found = []
+    for field, text in texts:
+        unknown = columns.analyse(parse_query(f"SELECT {text} AS value FROM {_INPUT}"), {_INPUT: schema}).unknown
+        found += [Problem("MS024", f"unknown column `{name}`", field, nearest(name, schema.names)) for name, _, _ in unknown]
+    return found
 
 
 def unknown_names(names: Iterable[str], field: str, schema: pa.Schema | None) -> list[Problem]:

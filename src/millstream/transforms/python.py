@@ -91,7 +91,7 @@ def _found(function: Callable[..., Any], schema: pa.Schema, name: str) -> pa.Sch
     """What comes out when nothing goes in."""
     help_ = "declare what comes out: `schema: {column: type}`"
     try:
-        results = list(returned(function(schema.empty_table().to_batches()[0] if schema.names else pa.RecordBatch.from_pylist([]))))
+        results = list(returned(function(pa.RecordBatch.from_arrays([pa.array([], kind) for kind in schema.types], schema=schema))))
         if not results:
             raise WrongResultError("it returned no batch")
         return pa.schema([pa.field(field.name, types.parse(types.name_of(field.type))) for field in results[0].schema])
