@@ -30,26 +30,38 @@ def write(
     frame: DataFrame, url: str, format_name: str, partition_by: tuple[str, ...], options: Mapping[str, str], size: int | None
 ) -> Written:
     """Write a frame into a new directory."""
-    session = frame.sparkSession
-    jvm: Any = session._jvm
+    session, java = frame.sparkSession, _Java(frame)
     target = session._jsparkSession
     if size is not None:
         frame = frame.hint("rebalance", *partition_by)
         target = _cut_into(target, round(size * SHUFFLED_PER_BYTE.get(format_name, 1.1)))
-    command = _command(jvm, target, format_name, partition_by, {**options, "path": url}, frame._jdf.queryExecution().analyzed())
-    everything = jvm.org.apache.spark.sql.execution.CommandExecutionMode.ALL()
+    command = _command(java, target, format_name, partition_by, {**options, "path": url}, frame._jdf.queryExecution().analyzed())
+    everything = java("org.apache.spark.sql.execution.CommandExecutionMode").ALL()
     execution = target.sessionState().executePlan(command, everything)
     execution.assertCommandExecuted()
     metrics = _writer(execution.executedPlan().commandPhysicalPlan()).metrics()
     return Written(int(metrics.apply("numOutputRows").value()), int(metrics.apply("numOutputBytes").value()))
 
 
-def _command(jvm: Any, session: Any, format_name: str, partition_by: tuple[str, ...], options: Mapping[str, str], plan: Any) -> Any:
-    none, to_seq = jvm.scala.Option.empty(), jvm.PythonUtils.toSeq
-    source = jvm.org.apache.spark.sql.execution.datasources.DataSource(
-        session, format_name, to_seq([]), none, to_seq(list(partition_by)), none, jvm.PythonUtils.toScalaMap(dict(options)), none
+class _Java:
+    """Java's classes by their full name: one round trip each, where `jvm.org.apache…` takes one per dot."""
+
+    def __init__(self, frame: DataFrame) -> None:
+        gateway: Any = frame.sparkSession.sparkContext._gateway
+        self._client = gateway._gateway_client
+
+    def __call__(self, name: str) -> Any:
+        from py4j.java_gateway import JavaClass
+
+        return JavaClass(name, self._client)
+
+
+def _command(java: _Java, session: Any, format_name: str, partition_by: tuple[str, ...], options: Mapping[str, str], plan: Any) -> Any:
+    none, scala = java("scala.Option").empty(), java("org.apache.spark.api.python.PythonUtils")
+    source = java("org.apache.spark.sql.execution.datasources.DataSource")(
+        session, format_name, scala.toSeq([]), none, scala.toSeq(list(partition_by)), none, scala.toScalaMap(dict(options)), none
     )
-    return source.planForWriting(jvm.org.apache.spark.sql.SaveMode.ErrorIfExists, plan)
+    return source.planForWriting(java("org.apache.spark.sql.SaveMode").ErrorIfExists, plan)
 
 
 def _cut_into(session: Any, size: int) -> Any:

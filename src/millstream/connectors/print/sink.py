@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import Field
 
+from millstream.connectors.print.counting import counted, with_counter
 from millstream.connectors.print.terminal import show
 from millstream.plan.components import Epoch, Guarantee, Sink, Staged
 
@@ -42,20 +43,19 @@ class PrintSink(Sink):
     """The most rows of an epoch that a terminal shows. A pipe gets all of them."""
 
     def stage(self, frame: DataFrame, epoch: Epoch) -> Staged:
-        from pyspark.sql import Observation
         from pyspark.sql import functions as F
 
         options = {"ignoreNullFields": "false", "timestampFormat": _TIME}
         text = F.to_json(F.struct(*[F.col(_quoted(name)).alias(name) for name in frame.columns]), options)
         # the lower bits of this id count the rows of a partition
         place = F.monotonically_increasing_id().bitwiseAND(F.lit(_PLACE_BITS))
-        counted = Observation()
-        numbered = frame.observe(counted, F.count(F.lit(1)).alias("rows")).select(text.alias("row"), place.alias("place"))
+        numbered = with_counter(frame).select(text.alias("row"), place.alias("place"))
         shown = numbered.where(F.col("place") % self.sample_every == 0)
         if sys.stdout.isatty():
             shown = shown.where(F.col("place") < self.sample_every * self.limit)
-        lines = shown.select("row").toArrow()["row"].to_pylist()
-        return Staged(int(counted.get["rows"]), tuple(lines))
+        lines = shown.select("row")
+        collected = lines.toArrow()["row"].to_pylist()
+        return Staged(counted(lines), tuple(collected))
 
     def commit(self, staged: Staged, epoch: Epoch) -> None:
         if not staged.payload:
