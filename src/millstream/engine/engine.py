@@ -72,6 +72,8 @@ class SparkEngine:
 
         _reset(queries, checkpoint, options.reset)
         times = dict(session.times)
+        for warning in session.diagnostics:
+            recorder.note(f"{warning.message}: {warning.help}")
         execution = Execution(topology, checkpoint, session.spark, recorder, options)
         execution.run([query for query in queries if not checkpoint.finished(query.name)])
         times["run"] = time.monotonic() - started - sum(times.values())
