@@ -49,7 +49,8 @@ class Cost:
 def cost_of(command: list[str], cwd: Path | None = None, **environ: str) -> Cost:
     """Run once. Failing is an error."""
     before, started = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-    done = subprocess.run(command, cwd=cwd, env={**os.environ, **environ}, capture_output=True, text=True, check=False)
+    env = {**os.environ, "PYTHONDONTWRITEBYTECODE": "", **environ}  # compiled once, as everywhere
+    done = subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, check=False)
     wall, after = time.perf_counter() - started, resource.getrusage(resource.RUSAGE_CHILDREN)
     if done.returncode:
         raise RuntimeError(f"{' '.join(command)} failed:\n{done.stderr[-2000:]}")

@@ -35,22 +35,20 @@ def by_value(directory: Path, function: Callable[..., Any]) -> Iterator[None]:
 
 
 def _own_modules(directory: Path, function: Callable[..., Any]) -> list[ModuleType]:
-    root, home = directory.resolve(), sys.modules.get(getattr(function, "__module__", None) or "")
-    found = [module for module in list(sys.modules.values()) if _beside(module, root)]
+    beside = (f"{directory.absolute()}/", f"{directory.resolve()}/")
+    home = sys.modules.get(getattr(function, "__module__", None) or "")
+    # asked in every epoch, of every module of the process: the cheap question comes first
+    candidates = [module for module in list(sys.modules.values()) if (getattr(module, "__file__", None) or "").startswith(beside)]
+    found = [module for module in candidates if _is_users(module)]
     if home is not None and home not in found and _is_users(home):
         found.append(home)
     return [batches, *found]
 
 
-def _beside(module: ModuleType, root: Path) -> bool:
-    file = getattr(module, "__file__", None)
-    return bool(file) and Path(str(file)).is_relative_to(root) and _is_users(module)
-
-
 def _is_users(module: ModuleType) -> bool:
     """Neither installed nor part of Python, nor ours."""
-    file = getattr(module, "__file__", None)
-    if not file or module.__name__ == "__main__" or module.__name__.split(".", maxsplit=1)[0] in {"millstream", "pyspark"}:
+    file, package = getattr(module, "__file__", None), module.__name__.split(".", maxsplit=1)[0]
+    if not file or package in {"__main__", "millstream", "pyspark"}:
         return False
     installed = {sysconfig.get_path(name) for name in ("purelib", "platlib", "stdlib", "platstdlib")}
-    return not any(Path(str(file)).is_relative_to(folder) for folder in installed if folder)
+    return not any(Path(file).is_relative_to(folder) for folder in installed if folder)

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import Field
 
-from millstream.connectors.print.counting import counted, with_counter
 from millstream.connectors.print.terminal import show
 from millstream.plan.components import Epoch, Guarantee, Sink, Staged
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-_TIME = "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"
-_PLACE_BITS = (1 << 33) - 1
+_ROW = """to_json(struct(*), map('ignoreNullFields', 'false', 'timestampFormat', "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX")) AS row"""
+# the lower 33 bits of this id count the rows of a partition
+_PLACE = f"monotonically_increasing_id() & {(1 << 33) - 1}L AS place"
 
 
 class PrintSink(Sink):
@@ -43,19 +43,16 @@ class PrintSink(Sink):
     """The most rows of an epoch that a terminal shows. A pipe gets all of them."""
 
     def stage(self, frame: DataFrame, epoch: Epoch) -> Staged:
+        from pyspark.sql import Observation
         from pyspark.sql import functions as F
 
-        options = {"ignoreNullFields": "false", "timestampFormat": _TIME}
-        text = F.to_json(F.struct(*[F.col(_quoted(name)).alias(name) for name in frame.columns]), options)
-        # the lower bits of this id count the rows of a partition
-        place = F.monotonically_increasing_id().bitwiseAND(F.lit(_PLACE_BITS))
-        numbered = with_counter(frame).select(text.alias("row"), place.alias("place"))
-        shown = numbered.where(F.col("place") % self.sample_every == 0)
+        counted = Observation()
+        numbered = frame.observe(counted, F.count(F.lit(1)).alias("rows")).selectExpr(_ROW, _PLACE)
+        shown = numbered.where(f"place % {self.sample_every} = 0")
         if sys.stdout.isatty():
-            shown = shown.where(F.col("place") < self.sample_every * self.limit)
-        lines = shown.select("row")
-        collected = lines.toArrow()["row"].to_pylist()
-        return Staged(counted(lines), tuple(collected))
+            shown = shown.where(f"place < {self.sample_every * self.limit}")
+        lines = shown.select("row").toArrow()["row"].to_pylist()
+        return Staged(int(counted.get["rows"]), tuple(lines))
 
     def commit(self, staged: Staged, epoch: Epoch) -> None:
         if not staged.payload:
@@ -64,7 +61,3 @@ class PrintSink(Sink):
             show(staged.payload, staged.rows or 0, self.limit, epoch)
         except BrokenPipeError:  # the reader has gone; the pipeline's other sinks have not
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def _quoted(name: str) -> str:
-    return f"`{name.replace('`', '``')}`"
