@@ -4,6 +4,7 @@ import os
 import sys
 import tempfile
 import time
+from typing import Any
 
 os.environ["PYSPARK_PYTHON"] = sys.executable
 
@@ -26,7 +27,7 @@ assert len(out) == 10
 
 # a program would end here; waiting for the JVM makes its CPU time countable, and the time spent waiting is not counted
 ended = time.perf_counter()
-gateway = SparkContext._gateway
+gateway: Any = SparkContext._gateway
 gateway.shutdown()
 gateway.proc.stdin.close()
 gateway.proc.wait()

@@ -70,7 +70,7 @@ def test_a_repeated_epoch_is_not_written_again(spark: Any, out: Path, write: Cal
 @spark_only
 def test_without_the_manifest_it_would_be(out: Path, write: Callable, epoch: Callable, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Manifests, "put_once", lambda *_: True)
-    monkeypatch.setattr(sink_module, "_final", lambda name, *_: name)
+    monkeypatch.setattr(sink_module, "final_name", lambda name, *_: name)
     for _ in range(2):
         write(epoch(3, "same"), range(3))
     assert seen(out) == [0, 0, 1, 1, 2, 2]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import time
 from typing import Any
 
 import pyarrow as pa
@@ -78,8 +77,9 @@ class Execution:
                 self._options.stop.set()
             if self._options.watch is not None:
                 self._options.watch(self._recorder.snapshot())
-            if not all(query.done for query in queries):
-                time.sleep(_TICK_SECONDS)
+            waiting = next((query for query in queries if not query.done), None)
+            if waiting is not None:
+                waiting.wait(_TICK_SECONDS)
 
     def _schemas(self, plans: list[QueryPlan]) -> dict[str, pa.Schema]:
         """Schemas of the sources: as declared, as pinned at the first start, or as the data says now."""

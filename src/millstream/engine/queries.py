@@ -9,12 +9,15 @@ from __future__ import annotations
 import json
 import threading
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from pyspark.errors import PySparkException
 from pyspark.sql.streaming.query import StreamingQuery
 
+from millstream.engine.callback import for_each_epoch
 from millstream.engine.checkpoint import Checkpoint
 from millstream.engine.epochs import EpochLoop, StopRequested
 from millstream.engine.evolution import PlanHistory
@@ -65,12 +68,21 @@ class RunningQuery:
                     sink.component.prepare(self.lowering.spark, self.lowering.context(sink))
             self.loop.failed_node = ""
             frame = self.lowering.streaming(self.plan)
-            writer = frame.writeStream.foreachBatch(self.loop).option("checkpointLocation", query.url).queryName(self.plan.name)
+            writer = for_each_epoch(frame.writeStream, self.lowering.spark, self.loop)
+            writer = writer.option("checkpointLocation", query.url).queryName(self.plan.name)
             self.handle = writer.trigger(**self._trigger()).start()
         except Exception as error:  # noqa: BLE001 — whatever Spark raises is translated
             self._fail(error)
             return
         self.recorder.query_state(self.plan.name, "running")
+
+    def wait(self, seconds: float) -> None:
+        """Until the query ends, or the time is over."""
+        with suppress(PySparkException):
+            if self.handle is not None and self.restart_at is None:
+                self.handle._jsq.awaitTermination(round(seconds * 1000))
+                return
+        time.sleep(seconds if self.restart_at is not None else 0)
 
     def watch(self) -> None:
         """Called several times a second."""

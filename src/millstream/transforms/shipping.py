@@ -38,7 +38,7 @@ def _own_modules(directory: Path, function: Callable[..., Any]) -> list[ModuleTy
     beside = (f"{directory.absolute()}/", f"{directory.resolve()}/")
     home = sys.modules.get(getattr(function, "__module__", None) or "")
     # asked in every epoch, of every module of the process: the cheap question comes first
-    candidates = [module for module in list(sys.modules.values()) if (getattr(module, "__file__", None) or "").startswith(beside)]
+    candidates = [module for module in list(sys.modules.values()) if str(getattr(module, "__file__", None) or "").startswith(beside)]
     found = [module for module in candidates if _is_users(module)]
     if home is not None and home not in found and _is_users(home):
         found.append(home)

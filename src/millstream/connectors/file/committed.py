@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pyarrow.dataset as ds
-from pyarrow.fs import LocalFileSystem
 
 from millstream.clients.storage import open_storage
 from millstream.connectors.file.manifests import Manifests, keys
@@ -32,8 +30,10 @@ def committed_files(path: str, spark: SparkSession | None = None) -> list[str]:
 
 def read_committed(path: str) -> pa.Table:
     """The committed rows of Parquet files on this machine, directories' columns included; no columns when nothing is committed."""
-    root = open_storage(path)
-    files = committed_files(path)
+    import pyarrow.dataset as ds
+    from pyarrow.fs import LocalFileSystem
+
+    root, files = open_storage(path), committed_files(path)
     if not files:
         return pa.table({})
     options = ds.FileSystemFactoryOptions(partition_base_dir=root.url, partitioning=ds.HivePartitioning.discover())

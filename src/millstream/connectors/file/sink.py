@@ -10,11 +10,10 @@ folder of its own, so that tasks of an attempt that failed, and are still runnin
 from __future__ import annotations
 
 import os
-import re
 import uuid
 from collections.abc import Mapping
 from contextlib import suppress
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import pyarrow as pa
@@ -23,6 +22,7 @@ from pydantic import Field
 from millstream.clients.storage import Storage, is_local, open_storage
 from millstream.connectors.file.formats import WRITING, FormatOptions, WriteFormat, extras_of
 from millstream.connectors.file.manifests import Entry, Manifests, Move, key_of, keys
+from millstream.connectors.file.staging import STAGING, clear, final_name, finish, is_hidden, move
 from millstream.connectors.file.writing import write
 from millstream.errors import Diagnostic, RunError, nearest
 from millstream.plan.components import Epoch, LedgerEntry, NodeContext, Problem, Sink, Staged
@@ -30,8 +30,6 @@ from millstream.plan.options import Columns, Size
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-STAGING = "_staging"
 
 
 class FileSink(Sink):
@@ -78,11 +76,11 @@ class FileSink(Sink):
         if is_local(self.path):
             _require_writable(Path(root.url), context.name)
         for key in keys(root):  # a commit is a commit, whoever made it; the work of others that is no commit is theirs
-            _finish(root, key, remove_others=False)
+            finish(root, key, remove_others=False)
 
     def ledger(self, spark: SparkSession, epoch: Epoch) -> LedgerEntry | None:
         root, key = self._root(spark), key_of(epoch)
-        _finish(root, key, remove_others=True)
+        finish(root, key, remove_others=True)
         newest = Manifests(root, key).newest()
         return LedgerEntry(newest.epoch, newest.digest) if newest else None
 
@@ -95,10 +93,10 @@ class FileSink(Sink):
             written = write(frame, f"{root.url}/{folder}", self.format, self.partition_by, options, size)
         except BaseException:
             with suppress(Exception):  # the folder is removed at the next start, at the latest
-                _clear(root, folder)
+                clear(root, folder)
             raise
-        names = [name for name in root.files(folder) if not _hidden(name)] if written.rows else []
-        moves = tuple(Move(f"{folder}/{name}", _final(name, number, epoch)) for number, name in enumerate(names))
+        names = [name for name in root.files(folder) if not is_hidden(name)] if written.rows else []
+        moves = tuple(Move(f"{folder}/{name}", final_name(name, number, epoch)) for number, name in enumerate(names))
         return Staged(written.rows, (root, folder, Entry(epoch.number, epoch.digest, written.rows, written.bytes, moves)))
 
     def commit(self, staged: Staged, epoch: Epoch) -> None:
@@ -106,18 +104,18 @@ class FileSink(Sink):
         manifests = Manifests(root, key_of(epoch))
         if not manifests.put_once(entry):
             held = manifests.read(epoch.number)
-            _clear(root, folder)
+            clear(root, folder)
             if held is None or held.digest != epoch.digest:
                 message = f"sink `{epoch.sink}` already holds epoch {epoch.number} of another history"
                 raise RunError(Diagnostic("MS055", message, detail="nothing was written"))
             entry = held
-        _move(root, entry)
-        _clear(root, folder)
+        move(root, entry)
+        clear(root, folder)
         manifests.fold(epoch.number)
 
     def abort(self, staged: Staged, epoch: Epoch) -> None:
         root, folder, _ = staged.payload
-        _clear(root, folder)
+        clear(root, folder)
 
     def _root(self, spark: SparkSession) -> Storage:
         return open_storage(self.path, spark)
@@ -133,45 +131,6 @@ class FileSink(Sink):
                     help_ = f"write JSON instead, or make it text before: `to_json({field.name})`"
                     found.append(Problem("MS026", f"csv cannot hold `{field.name}`, which is nested", "format", help_))
         return found
-
-
-def _finish(root: Storage, key: str, *, remove_others: bool) -> None:
-    """Staging folders that are left: those of a committed epoch are moved to their place, the others are rubbish."""
-    manifests = Manifests(root, key)
-    for name in root.names(STAGING):
-        epoch = re.fullmatch(rf"{re.escape(key)}-(\d+)-[0-9a-f]+", name)
-        if epoch is None:
-            continue
-        folder, held = f"{STAGING}/{name}", manifests.read(int(epoch[1]))
-        ours = held is not None and all(move.source.startswith(f"{folder}/") for move in held.files)
-        if held is not None and ours:
-            _move(root, held)
-        if ours or remove_others:
-            _clear(root, folder)
-
-
-def _move(root: Storage, entry: Entry) -> None:
-    for move in entry.files:
-        try:
-            root.rename(move.source, move.target)
-        except OSError:
-            if root.exists(move.source):  # else it has been moved already, by an earlier run or by somebody who helped
-                raise
-
-
-def _clear(root: Storage, folder: str) -> None:
-    with suppress(FileNotFoundError):
-        root.delete(folder)
-
-
-def _final(name: str, number: int, epoch: Epoch) -> str:
-    """`country=DE/part-00000-….snappy.parquet` → `country=DE/part-out-1f3a…-00000041-00000.snappy.parquet`"""
-    path = PurePosixPath(name)
-    return str(path.with_name(f"part-{key_of(epoch)}-{epoch.number:08d}-{number:05d}{''.join(path.suffixes)}"))
-
-
-def _hidden(name: str) -> bool:
-    return PurePosixPath(name).name.startswith(("_", "."))
 
 
 def _require_writable(path: Path, node: str) -> None:

@@ -84,7 +84,8 @@ class GeneratorSource(Source):
 
     @property
     def self_ending(self) -> bool:
-        return False
+        """One epoch is all that Spark's available-now trigger takes from its row counters."""
+        return self.rows is not None and self.rows_per_second is None and self.rows <= self.rows_per_epoch
 
     @property
     def small(self) -> bool:

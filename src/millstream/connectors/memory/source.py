@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from pydantic import BeforeValidator, Field, PlainSerializer, WithJsonSchema, model_validator
 
 from millstream.clients.storage import Storage, is_local
@@ -147,6 +146,8 @@ class MemorySource(Source):
 
 def _keep(parts: list[pa.Table], storage: Storage) -> None:
     """Write the parts once. The marker comes last: half a copy is written anew."""
+    import pyarrow.parquet as pq
+
     if storage.read(_DONE) is not None:
         return
     newest = time.time()
