@@ -14,7 +14,7 @@ def measure() -> list[Figure]:
         Figure("20 M rows to blackhole, ours", 20 / median(one["ours"]), "M rows/s"),
         Figure("20 M rows to noop, hand-written", 20 / median(one["theirs"]), "M rows/s"),
         Figure("time, ratio", median(one["ours"]) / median(one["theirs"]), "", bar=1.05),
-        Figure("5 M rows to two Parquet sinks, ours", median(two["ours"]), "s"),
+        Figure("10 M rows to two Parquet sinks, ours", median(two["ours"]), "s"),
         Figure("… persisted by hand", median(two["persisted"]), "s"),
         Figure("… recomputed by hand", median(two["recomputed"]), "s"),
         Figure(

@@ -22,11 +22,11 @@ WHERE, COLUMNS = "id % 3 = 0", ["id", "k * 2 AS d"]
 
 
 def main(kind: str) -> None:
-    rows = 20_000_000 if kind == "blackhole" else 5_000_000
+    rows = 20_000_000 if kind == "blackhole" else 10_000_000
     session = begin(SessionOptions(master="local[2]", profile="long")).finish()
     spark = session.spark
 
-    def ours(folder: Path) -> None:
+    def ours(folder: Path) -> Callable[[], object]:
         files = [f"{name}: {{type: file, from: some, path: {folder}/{name}, format: parquet}}" for name in ("one", "two")]
         sinks = "{out: {type: blackhole, from: some}}" if kind == "blackhole" else f"{{{', '.join(files)}}}"
         topology = loads(
@@ -34,7 +34,7 @@ def main(kind: str) -> None:
             f"transforms: {{some: {{type: sql, sql: 'SELECT {', '.join(COLUMNS)} FROM g WHERE {WHERE}'}}}}\n"
             f"sinks: {sinks}\nsettings: {{checkpoint: {folder}/ck}}"
         ).require()
-        SparkEngine(spark).run(topology, RunOptions())
+        return lambda: SparkEngine(spark).run(topology, RunOptions())
 
     def by_hand(folder: Path, write: Callable[[DataFrame, int], None]) -> None:
         stream = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", rows).option("numPartitions", 2).load()
@@ -60,15 +60,20 @@ def main(kind: str) -> None:
     def recomputed(folder: Path) -> None:
         by_hand(folder, lambda frame, _: both(frame, folder))
 
-    ways: dict[str, Callable[[Path], None]] = {"ours": ours, "theirs": lambda folder: by_hand(folder, none)}
+    ways: dict[str, Callable[[Path], Callable[[], object]]] = {"ours": ours, "theirs": lambda folder: lambda: by_hand(folder, none)}
     if kind == "parquet":
-        ways = {"ours": ours, "persisted": persisted, "recomputed": recomputed}
+        ways = {
+            "ours": ours,
+            "persisted": lambda folder: lambda: persisted(folder),
+            "recomputed": lambda folder: lambda: recomputed(folder),
+        }
     times: dict[str, list[float]] = {name: [] for name in ways}
     for turn in range(7):
         for name, way in ways.items():
             folder = Path(tempfile.mkdtemp())
+            go = way(folder)
             started = time.perf_counter()
-            way(folder)
+            go()
             if turn >= 2:
                 times[name].append(time.perf_counter() - started)
             shutil.rmtree(folder)

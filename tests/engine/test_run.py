@@ -111,3 +111,23 @@ def test_unions_and_several_queries_run_side_by_side(pipeline: Callable, run: Ca
     rows = {name: sorted(row["id"] for row in topology.node(name).component.rows()) for name in ("odds", "named", "plain")}
     assert rows == {"odds": [1, 3], "named": [1, 2, 3], "plain": [1, 2]}
     assert set(report.queries) == {"a", "both", "joined"}
+
+
+MIXED = """
+sources:
+  a: {type: memory, rows: [{id: 1}]}
+  g: {type: generator, rows: 50, rows_per_epoch: SIZE, fields: {id: {type: sequence}}}
+transforms: {both: {type: union, from: [a, g]}}
+sinks: {out: {type: memory, from: both}}
+"""
+
+
+def test_sources_that_end_in_different_ways_share_a_query_when_they_can(pipeline: Callable, run: Callable) -> None:
+    topology = pipeline(MIXED.replace("SIZE", "100"))
+    run(topology)
+    assert len(topology.node("out").component.rows()) == 51
+
+
+def test_and_are_refused_when_they_cannot(pipeline: Callable, run: Callable) -> None:
+    with pytest.raises(Exception, match="MS036"):
+        run(pipeline(MIXED.replace("SIZE", "10")))

@@ -23,7 +23,7 @@ from millstream.engine.epochs import EpochLoop, StopRequested
 from millstream.engine.evolution import PlanHistory
 from millstream.engine.failures import translate
 from millstream.engine.lowering import Lowering
-from millstream.errors import RunError, TransientError
+from millstream.errors import Diagnostic, RunError, TransientError
 from millstream.observe.facts import Recorder
 from millstream.plan.components import Sink, Source
 from millstream.plan.cutting import QueryPlan
@@ -107,14 +107,26 @@ class RunningQuery:
     def _trigger(self) -> dict[str, Any]:
         sources = [node.component for node in self.plan.sources if isinstance(node.component, Source)]
         if self.bounded:
-            ending = all(source.self_ending for source in sources)
-            return {"availableNow": True} if ending else {"processingTime": "0 seconds"}
+            ending = [source.self_ending for source in sources]
+            if any(ending) and not all(ending):
+                raise RunError(self._endless())
+            return {"availableNow": True} if all(ending) else {"processingTime": "0 seconds"}
         trigger = self.settings.trigger
         if isinstance(trigger, AvailableNow):
             return {"availableNow": True}
         if isinstance(trigger, Interval):
             return {"processingTime": f"{trigger.every.milliseconds} milliseconds"}
         return {"processingTime": f"{min((source.poll_interval_ms for source in sources), default=0)} milliseconds"}
+
+    def _endless(self) -> Diagnostic:
+        """Two ways to find an end cannot be combined in one Spark query."""
+        several = [node for node in self.plan.sources if isinstance(node.component, Source) and not node.component.self_ending]
+        message = (
+            f"`{several[0].name}` gives its rows in several epochs, and shares query `{self.plan.name}` with a source that ends otherwise"
+        )
+        return Diagnostic(
+            "MS036", message, several[0].span, help="set `rows_per_epoch` to at least `rows`, and leave `rows_per_second` out"
+        )
 
     def _ended(self) -> None:
         assert self.handle is not None and self.loop is not None

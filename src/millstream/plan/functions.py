@@ -101,22 +101,23 @@ def _name_of(function: Callable[..., Any]) -> str:
 
 
 def _load_module(name: str, directory: Path) -> Any:
-    if name.endswith(".py"):
-        path = (directory / name).resolve()
-        return _load_file(path)
     if str(directory) not in sys.path:
         sys.path.insert(0, str(directory))
-    return importlib.import_module(name)
+    return _load_file((directory / name).resolve()) if name.endswith(".py") else importlib.import_module(name)
 
 
 def _load_file(path: Path) -> Any:
-    alias = f"_millstream_{path.stem}_{abs(hash(str(path))):x}"
+    """Executed once per version of the file: epochs ask for the same function again and again."""
+    version = path.stat().st_mtime_ns if path.exists() else 0
+    alias = f"_millstream_{path.stem}_{abs(hash((str(path), version))):x}"
+    if alias in sys.modules:
+        return sys.modules[alias]
     spec = importlib.util.spec_from_file_location(alias, path)
     if spec is None or spec.loader is None:
         raise ImportError(f"{path} is not a Python file")
     module = importlib.util.module_from_spec(spec)
-    sys.modules[alias] = module
     spec.loader.exec_module(module)
+    sys.modules[alias] = module
     return module
 
 
