@@ -50,6 +50,20 @@ def test_a_half_done_epoch_is_finished_with_the_plan_it_was_begun_with(pipeline:
     assert sorted(row["n"] for row in changed.node("new").component.rows()) == [200]
 
 
+def test_what_happens_to_bad_rows_cannot_change_in_the_middle_of_an_epoch(pipeline: Callable, run: Callable) -> None:
+    write(1)
+    run(pipeline(TEXT))
+    changed = TEXT.replace("max_files_per_epoch: 1", "max_files_per_epoch: 1, on_error: drop")
+    Path(".millstream/p/queries/rows/commits/0").unlink()
+    with pytest.raises(RunError, match="half done"):
+        run(pipeline(changed))
+    run(pipeline(TEXT))
+    write(2)
+    later = pipeline(changed)
+    run(later)
+    assert rows(later) == [4]
+
+
 def test_at_the_root_a_change_is_refused_with_the_difference(pipeline: Callable, run: Callable) -> None:
     write(1)
     run(pipeline(TEXT))

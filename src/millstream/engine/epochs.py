@@ -39,6 +39,8 @@ class EpochLoop:
     ledgers: dict[str, LedgerEntry | None] = field(default_factory=dict)
     failure: BaseException | None = None
     failed_node: str = ""
+    refused: bool = False
+    """Whether an epoch was turned away because the run is stopping."""
     finished_at: int | None = None
     """The epoch after which a bounded input has no more rows."""
     scans: dict[int, int] = field(default_factory=dict)
@@ -48,6 +50,7 @@ class EpochLoop:
         if self.finished_at is not None and number > self.finished_at:
             return
         if self.stopping():
+            self.refused = True
             raise StopRequested
         try:
             self._run(frame, number)

@@ -97,9 +97,18 @@ class PlanHistory:
         if last["document"] is not None:
             old = from_document(last["document"], self._topology.directory)
             self._earlier = next((replace(plan, hoists=False) for plan in cut(old) if plan.name == self._plan.name), None)
+            self._refuse_other_rejects(epoch)
         elif not accept_change:
             message = f"epoch {epoch} of query `{self._plan.name}` is half done, and the plan it was begun with could not be stored"
             raise RunError(Diagnostic("MS054", message, help="`--accept-change` finishes it with the plan at hand"))
+
+    def _refuse_other_rejects(self, epoch: int) -> None:
+        """Both plans get the same frame, so what it does with bad rows must be the same."""
+        earlier = {node.name: node.on_error for node in self._earlier.above} if self._earlier is not None else {}
+        for node in self._plan.above:
+            if earlier.get(node.name, node.on_error) != node.on_error:
+                message = f"`on_error` of `{node.name}` cannot change while epoch {epoch} is half done"
+                raise RunError(Diagnostic("MS053", message, node.place("on_error"), help="run once with the old value, then change it"))
 
     def _entry(self, since: int) -> dict[str, Any]:
         storable = all(ref.named for node in self._topology.nodes for ref in functions_of(node.component))

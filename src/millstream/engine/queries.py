@@ -19,7 +19,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from millstream.engine.callback import for_each_epoch
 from millstream.engine.checkpoint import Checkpoint
-from millstream.engine.epochs import EpochLoop, StopRequested
+from millstream.engine.epochs import EpochLoop
 from millstream.engine.evolution import PlanHistory
 from millstream.engine.failures import translate
 from millstream.engine.lowering import Lowering
@@ -133,11 +133,7 @@ class RunningQuery:
         error = self.handle.exception()
         if error is None:
             self._end("stopped" if self.stopping.is_set() else "done")
-        elif (
-            isinstance(self.loop.failure, StopRequested)
-            or (self.stopping.is_set() and "StopRequested" in str(error))
-            or "StopRequested" in str(error)
-        ):
+        elif self.loop.refused:
             self._end("stopped")
         else:
             self._fail(self.loop.failure or error)
