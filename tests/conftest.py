@@ -46,6 +46,6 @@ def run(spark: SparkSession) -> Callable[..., Report]:
         from millstream.engine.engine import SparkEngine
         from millstream.plan.running import RunOptions
 
-        return SparkEngine(spark).run(topology, RunOptions(**options))  # type: ignore[arg-type]  # tests name real options
+        return SparkEngine(spark).run(topology, RunOptions(**options))
 
     return go

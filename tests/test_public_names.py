@@ -43,6 +43,6 @@ def test_building_a_plan_imports_no_spark() -> None:
     subprocess.run([sys.executable, "-c", NO_SPARK], check=True)
 
 
-def test_check_imports_no_spark_and_starts_no_process(tmp_path) -> None:  # type: ignore[no-untyped-def]
+def test_check_imports_no_spark_and_starts_no_process(tmp_path) -> None:
     (tmp_path / "p.yaml").write_text(PIPELINE)
     subprocess.run([sys.executable, "-c", CHECK, str(tmp_path / "p.yaml")], check=True)

@@ -45,7 +45,7 @@ def test_a_name_twice_is_refused_with_both_places() -> None:
 def test_a_split_sends_every_row_to_one_branch() -> None:
     env = StreamEnvironment("p")
     routes = env.from_rows(ROWS, name="o").split(big=col("amount") > 1, ann=col("user") == "ann", default="rest")
-    wheres = {name: env.topology().node(stream.name).component.where for name, stream in routes.items()}  # type: ignore[attr-defined]
+    wheres = {name: env.topology().node(stream.name).component.where for name, stream in routes.items()}
     assert wheres == {
         "big": "(amount > 1)",
         "ann": "NOT coalesce((amount > 1), false) AND (user = 'ann')",

@@ -92,10 +92,10 @@ def test_a_repeated_epoch_replaces_itself(epoch: Callable) -> None:
         sink.commit(Staged(1, pa.table({"a": [value]})), epoch(number, f"d{value}"))
     sink.commit(Staged(1, pa.table({"b": ["other query"]})), epoch(7, "x", query="q2"))
     assert sink.rows() == [{"a": 1, "b": None}, {"a": 3, "b": None}, {"a": None, "b": "other query"}]
-    held = sink.ledger(None, epoch())  # type: ignore[arg-type]  # the store needs no Spark
+    held = sink.ledger(None, epoch())
     assert held
     assert (held.epoch, held.digest) == (1, "d3")
-    assert sink.ledger(None, epoch(sink="else")) is None  # type: ignore[arg-type]
+    assert sink.ledger(None, epoch(sink="else")) is None
 
 
 @pytest.mark.spark

@@ -25,7 +25,7 @@ def write(number: int) -> None:
 
 
 def rows(topology: object) -> list[int]:
-    return sorted(row["n"] for row in topology.node("out").component.rows())  # type: ignore[attr-defined]
+    return sorted(row["n"] for row in topology.node("out").component.rows())
 
 
 def test_below_the_root_a_changed_plan_starts_at_the_next_epoch(pipeline: Callable, run: Callable) -> None:
@@ -90,8 +90,8 @@ def test_an_option_that_only_tunes_may_change_anywhere(pipeline: Callable, run: 
 def test_a_lambda_in_a_half_done_epoch_needs_a_word(tmp_path: Path, spark: object) -> None:
     from millstream import BlackholeSink, MemorySource, RunOptions, Settings, StreamEnvironment
 
-    def flow(name: str):  # type: ignore[no-untyped-def]
-        env = StreamEnvironment("p", settings=Settings(checkpoint=str(tmp_path / "ck")), spark=spark)  # type: ignore[arg-type]
+    def flow(name: str):
+        env = StreamEnvironment("p", settings=Settings(checkpoint=str(tmp_path / "ck")), spark=spark)
         source = MemorySource(rows=({"id": 1}, {"id": 2}), rows_per_epoch=1)
         return env.from_source(source, "rows").map_batches(lambda batch: batch, schema={"id": "int64"}, name=name).to(BlackholeSink())
 

@@ -39,7 +39,7 @@ def letters() -> list[dict[str, object]]:
 
 
 def ids(topology: object) -> list[int]:
-    return sorted(row["id"] for row in topology.node("out").component.rows())  # type: ignore[attr-defined]
+    return sorted(row["id"] for row in topology.node("out").component.rows())
 
 
 def test_a_dead_letter_holds_the_row_the_node_the_epoch_the_error_and_the_time(pipeline: Callable, run: Callable) -> None:

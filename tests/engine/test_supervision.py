@@ -32,13 +32,13 @@ class Flaky(Sink):
 
 
 @pytest.fixture
-def flaky(tmp_path, run: Callable) -> Callable:  # type: ignore[no-untyped-def]
+def flaky(tmp_path, run: Callable) -> Callable:
     tries.clear()
 
-    def go(**options: object):  # type: ignore[no-untyped-def]
+    def go(**options: object):
         settings = Settings.model_validate({"checkpoint": str(tmp_path / "ck"), "restart": {"limit": 3, "backoff": "50ms"}})
         rows = MemorySource(rows=({"id": 1},))
-        return run(Topology("p", (Node("rows", rows), Node("out", Flaky(**options), ("rows",))), settings))  # type: ignore[arg-type]
+        return run(Topology("p", (Node("rows", rows), Node("out", Flaky(**options), ("rows",))), settings))
 
     return go
 
@@ -62,7 +62,7 @@ def test_a_permanent_failure_is_not_tried_again(flaky: Callable) -> None:
     assert len(tries) == 1
 
 
-def test_one_failing_query_stops_the_others(tmp_path, run: Callable) -> None:  # type: ignore[no-untyped-def]
+def test_one_failing_query_stops_the_others(tmp_path, run: Callable) -> None:
     tries.clear()
     from millstream import GeneratorSource
 

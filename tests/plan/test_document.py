@@ -22,7 +22,7 @@ SINKS = st.one_of(
 )
 
 
-def double(batch):  # type: ignore[no-untyped-def]
+def double(batch):
     return batch
 
 

@@ -17,7 +17,7 @@ settings:
 """
 
 
-def load(rows: str = "3", path: str = "out", secret: str = "x", **environ: str):  # type: ignore[no-untyped-def]
+def load(rows: str = "3", path: str = "out", secret: str = "x", **environ: str):
     return loads(TEXT % (rows, path, secret), environ=environ)
 
 
@@ -45,7 +45,7 @@ def test_a_doubled_dollar_stays() -> None:
     assert load(path="a/$${X}").require().node("out").component.path == "a/${X}"
 
 
-def test_a_secret_is_shown_as_its_reference_only(monkeypatch) -> None:  # type: ignore[no-untyped-def]
+def test_a_secret_is_shown_as_its_reference_only(monkeypatch) -> None:
     monkeypatch.setenv("TOKEN", "hunter2-and-more")
     topology = load(secret="secret://env/TOKEN").require()
     secret = topology.settings.spark["spark.hadoop.fs.s3a.secret.key"]
@@ -67,7 +67,7 @@ def test_a_variable_in_a_flow_map_is_quoted() -> None:
     assert loads(text % '"${ROWS}"', environ={"ROWS": "5"}).require().node("a").component.rows == 5
 
 
-def test_a_secret_can_stand_in_a_file(tmp_path) -> None:  # type: ignore[no-untyped-def]
+def test_a_secret_can_stand_in_a_file(tmp_path) -> None:
     (tmp_path / "token").write_text("hunter2\n")
     topology = load(secret=f"secret://file/{tmp_path}/token").require()
     assert topology.settings.spark["spark.hadoop.fs.s3a.secret.key"].reveal() == "hunter2"

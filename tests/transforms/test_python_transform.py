@@ -101,7 +101,7 @@ def test_by_reference_they_would_not(spark: Any, tmp_path: Path) -> None:
     (tmp_path / "alone_of_test.py").write_text("def go(batches):\n    yield from batches\n")
     sys.path.insert(0, str(tmp_path))
     try:
-        import alone_of_test  # type: ignore[import-not-found]  # written above
+        import alone_of_test
 
         with pytest.raises(Exception, match="alone_of_test"):
             spark.range(1).mapInArrow(alone_of_test.go, "id long").collect()
