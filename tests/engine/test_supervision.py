@@ -1,5 +1,6 @@
 """Temporary failures are tried again, with growing pauses and a limit; permanent ones stop the pipeline, and the other queries with it."""
 
+import time
 from collections.abc import Callable
 from typing import ClassVar
 
@@ -75,3 +76,22 @@ def test_one_failing_query_stops_the_others(tmp_path, run: Callable) -> None:
     )
     with pytest.raises(RunError, match="away"):
         run(Topology("p", nodes, Settings(checkpoint=str(tmp_path / "ck"))))
+
+
+def test_a_slow_epoch_shows_as_lag(tmp_path, run: Callable) -> None:
+    class Slow(Sink):
+        """Takes its time."""
+
+        type: ClassVar[str] = "slow"
+
+        def stage(self, frame: object, epoch: Epoch) -> Staged:
+            time.sleep(1.5)
+            return Staged(0)
+
+    seen: list[float] = []
+    topology = Topology(
+        "p", (Node("rows", MemorySource(rows=({"id": 1},))), Node("out", Slow(), ("rows",))), Settings(checkpoint=str(tmp_path))
+    )
+    report = run(topology, watch=lambda snapshot: seen.extend(query.lag_seconds for query in snapshot.queries.values()))
+    assert max(seen) > 0.5
+    assert report.queries["rows"].lag_seconds == 0

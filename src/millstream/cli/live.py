@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from millstream.observe.facts import NodeFacts, Snapshot
+    from millstream.observe.facts import NodeFacts, QueryFacts, Snapshot
     from millstream.plan.topology import Topology
 
 
@@ -57,10 +57,7 @@ class Live:
     def _table(self, snapshot: Snapshot) -> Any:
         from rich.table import Table
 
-        epochs = ", ".join(
-            f"{name}: epoch {query.last_epoch if query.last_epoch is not None else '–'} ({query.last_seconds:.2f} s)"
-            for name, query in snapshot.queries.items()
-        )
+        epochs = ", ".join(f"{name}: {_progress(query)}" for name, query in snapshot.queries.items())
         table = Table(
             title=f"{snapshot.pipeline} · {snapshot.state} · {snapshot.seconds:.0f} s",
             title_justify="left",
@@ -95,3 +92,8 @@ def _cells(facts: NodeFacts | None) -> tuple[str, str]:
 
 def _number(value: int | None) -> str:
     return "" if value is None else f"{value:,}"
+
+
+def _progress(query: QueryFacts) -> str:
+    epoch = "–" if query.last_epoch is None else query.last_epoch
+    return f"epoch {epoch} ({query.last_seconds:.2f} s), {query.lag_seconds:.1f} s behind"

@@ -39,6 +39,8 @@ class EpochLoop:
     ledgers: dict[str, LedgerEntry | None] = field(default_factory=dict)
     failure: BaseException | None = None
     failed_node: str = ""
+    planned_at: float | None = None
+    """When the epoch in progress was planned, in seconds of the clock; None between epochs."""
     refused: bool = False
     """Whether an epoch was turned away because the run is stopping."""
     finished_at: int | None = None
@@ -60,6 +62,7 @@ class EpochLoop:
 
     def _run(self, frame: DataFrame, number: int) -> None:
         started, entry, plan = time.monotonic(), self.checkpoint.entry(number), self.plan_for(number)
+        self.planned_at = entry.time_ms / 1000
         clock = datetime.fromtimestamp(entry.time_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S.%f")
         frames = EpochFrames(plan, frame, self.lowering, number, clock, entry.time_ms)
         try:
@@ -68,6 +71,7 @@ class EpochLoop:
             self._commit(staged)
         finally:
             frames.release()
+        self.planned_at = None
         self.scans[number] = frames.scans
         self._note(plan, staged, skipped, dropped, number, time.monotonic() - started)
         if self.bounded and self._exhausted(plan, entry):

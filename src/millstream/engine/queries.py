@@ -95,7 +95,8 @@ class RunningQuery:
                 self.start()
             return
         assert self.handle is not None and self.loop is not None
-        active = self.handle.isActive
+        active, planned = self.handle.isActive, self.loop.planned_at
+        self.recorder.lag(self.plan.name, max(0.0, time.time() - planned) if planned is not None else 0.0)
         self._collect()
         if not active:
             self._ended()

@@ -50,6 +50,8 @@ class QueryFacts:
     skipped: int = 0
     restarts: int = 0
     rows_per_second: float = 0.0
+    lag_seconds: float = 0.0
+    """How long the rows of the epoch in progress have been waiting to be committed; 0 between epochs."""
     state: State = "starting"
 
 
@@ -103,6 +105,10 @@ class Recorder:
     def speed(self, query: str, rows_per_second: float) -> None:
         with self._lock:
             self._update(query, rows_per_second=rows_per_second)
+
+    def lag(self, query: str, seconds: float) -> None:
+        with self._lock:
+            self._update(query, lag_seconds=seconds)
 
     def epoch(self, facts: EpochFacts) -> None:
         with self._lock:
