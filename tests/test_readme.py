@@ -39,6 +39,13 @@ def test_the_pipelines_shown_are_right(tmp_path: Path, monkeypatch: pytest.Monke
     assert [loads(block).errors for block in shown] == [(), ()]
 
 
+def test_the_mistake_shown_looks_like_that(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "scoring.py").write_text("def score(batch):\n    return batch\n")
+    (error,) = loads(blocks("yaml")[0].replace("WHERE amount", "WHERE amout"), file="orders.yaml").errors
+    assert all(line.strip() in README for line in error.render().splitlines())
+
+
 def test_the_program_shown_builds_a_plan() -> None:
     (program,) = blocks("python")
     script = program.replace(".execute()", "") + "\nassert len(env.topology().nodes) == 4\nprint(env.topology().to_yaml())"

@@ -6,7 +6,7 @@ Exceptions are looked through for what a person can act on. The JVM's trace stay
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from millstream.errors import Diagnostic, MillstreamError, RunError, Span, TransientError
@@ -251,6 +251,3 @@ def _place(node: Node | None, *path: str) -> Span | None:
 def _named(finding: Diagnostic, pipeline: str) -> Diagnostic:
     detail = f"{finding.detail}\npipeline: {pipeline}" if finding.detail else f"pipeline: {pipeline}"
     return Diagnostic(finding.code, finding.message, finding.span, finding.level, detail, finding.help)
-
-
-Recogniser = Callable[[str, Sequence[Node], str], Diagnostic | None]

@@ -66,7 +66,6 @@ class Epoch:
     number: int
     digest: str
     time: str
-    columns: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -102,6 +102,3 @@ class Node:
                 return self.spans[path]
             path = path[:-1]
         return self.span
-
-    def with_name(self, name: str) -> Node:
-        return replace(self, name=name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Protocol
 
 from millstream.observe.facts import Snapshot
 from millstream.observe.report import Report
@@ -30,9 +30,6 @@ class Engine(Protocol):
     """Runs plans."""
 
     def run(self, topology: Topology, options: RunOptions) -> Report: ...
-
-
-EngineFactory = Callable[..., Any]
 
 
 def checkpoint_of(topology: Topology) -> str:

@@ -5,7 +5,7 @@ Order is the order in which the nodes were written; `ordered()` is the order in 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -86,12 +86,6 @@ class Topology:
             for above in self.upstream(node.name):
                 seen.setdefault(above.name, above)
         return tuple(seen.values())
-
-    def with_settings(self, settings: Settings, **origins: str) -> Topology:
-        return replace(self, settings=settings, origins={**self.origins, **origins})
-
-    def with_nodes(self, *nodes: Node) -> Topology:
-        return replace(self, nodes=nodes)
 
     def to_yaml(self) -> str:
         """The same pipeline as a YAML file; a SpecError when a function has no name."""
