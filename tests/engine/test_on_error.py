@@ -97,3 +97,20 @@ def test_bad_rows_above_a_union_leave_it_too(pipeline: Callable, run: Callable) 
     run(topology)
     assert ids(topology) == [1, 10]
     assert [letter["node"] for letter in letters()] == ["a"]
+
+
+def test_bad_rows_above_a_union_pass_by_the_steps_below_it(pipeline: Callable, run: Callable) -> None:
+    topology = pipeline("""
+        sources:
+          a: {type: file, path: in, format: json, schema: {id: int64}, mode: {type: bounded}, on_error: {dead_letter: bad}}
+          b: {type: memory, rows: [{id: 10}, {id: -1}]}
+        transforms:
+          both: {type: union, from: [a, b]}
+          some: {type: filter, from: both, where: id > 0}
+        sinks: {out: {type: memory, from: some}, bad: {type: file, path: bad, format: json}}
+    """)
+    Path("in").mkdir()
+    Path("in/a.json").write_text('{"id": 1}\nnonsense\n')
+    run(topology)
+    assert ids(topology) == [1, 10]
+    assert [letter["node"] for letter in letters()] == ["a"]

@@ -55,7 +55,7 @@ class QueryPlan:
         """The nodes of the streaming plan: what stands above the root, and the steps that joined."""
         joined: list[Node] = []
         node = self.root
-        while self.hoists and not self.tagged and not node.isolates and self.consumers(node.name) == 1:
+        while self.hoists and not node.isolates and self.consumers(node.name) == 1:
             following = next((step for step in self.below if node.name in step.inputs and not step.isolates), None)
             if following is None:
                 break
