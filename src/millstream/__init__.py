@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from millstream.api.environment import StreamEnvironment
-    from millstream.api.keyed import KeyedStream, TumblingWindow, WindowedStream
+    from millstream.api.keyed import KeyedStream, WindowedStream
     from millstream.api.stream import DataStream, Flow, Split
     from millstream.connectors.blackhole.sink import BlackholeSink
     from millstream.connectors.file.committed import committed_files, read_committed
@@ -21,16 +21,36 @@ if TYPE_CHECKING:
     from millstream.connectors.print.sink import PrintSink
     from millstream.errors import Diagnostic, MillstreamError
     from millstream.observe.report import Report
+    from millstream.plan.aggregates import (
+        approx_count_distinct,
+        approx_percentile,
+        avg,
+        collect,
+        collect_set,
+        count,
+        count_distinct,
+        first,
+        last,
+        max_,
+        median,
+        min_,
+        percentile,
+        stddev,
+        sum_,
+        top_k,
+        variance,
+    )
     from millstream.plan.expressions import Expr, col, func, lit, sql
     from millstream.plan.running import RunOptions
     from millstream.plan.settings import Settings
+    from millstream.plan.time import EventTime
     from millstream.plan.topology import Topology
+    from millstream.plan.windows import SessionWindow, SlidingWindow, TumblingWindow
     from millstream.spec.files import load_pipeline
 
 _HOMES = {
     "StreamEnvironment": "api.environment",
     "KeyedStream": "api.keyed",
-    "TumblingWindow": "api.keyed",
     "WindowedStream": "api.keyed",
     "DataStream": "api.stream",
     "Flow": "api.stream",
@@ -47,6 +67,23 @@ _HOMES = {
     "Diagnostic": "errors",
     "MillstreamError": "errors",
     "Report": "observe.report",
+    "approx_count_distinct": "plan.aggregates",
+    "approx_percentile": "plan.aggregates",
+    "avg": "plan.aggregates",
+    "collect": "plan.aggregates",
+    "collect_set": "plan.aggregates",
+    "count": "plan.aggregates",
+    "count_distinct": "plan.aggregates",
+    "first": "plan.aggregates",
+    "last": "plan.aggregates",
+    "max_": "plan.aggregates",
+    "median": "plan.aggregates",
+    "min_": "plan.aggregates",
+    "percentile": "plan.aggregates",
+    "stddev": "plan.aggregates",
+    "sum_": "plan.aggregates",
+    "top_k": "plan.aggregates",
+    "variance": "plan.aggregates",
     "Expr": "plan.expressions",
     "col": "plan.expressions",
     "func": "plan.expressions",
@@ -54,7 +91,11 @@ _HOMES = {
     "sql": "plan.expressions",
     "RunOptions": "plan.running",
     "Settings": "plan.settings",
+    "EventTime": "plan.time",
     "Topology": "plan.topology",
+    "SessionWindow": "plan.windows",
+    "SlidingWindow": "plan.windows",
+    "TumblingWindow": "plan.windows",
     "load_pipeline": "spec.files",
 }
 
@@ -62,6 +103,7 @@ __all__ = [
     "BlackholeSink",
     "DataStream",
     "Diagnostic",
+    "EventTime",
     "Expr",
     "FileSink",
     "FileSource",
@@ -74,19 +116,38 @@ __all__ = [
     "PrintSink",
     "Report",
     "RunOptions",
+    "SessionWindow",
     "Settings",
+    "SlidingWindow",
     "Split",
     "StreamEnvironment",
     "Topology",
     "TumblingWindow",
     "WindowedStream",
+    "approx_count_distinct",
+    "approx_percentile",
+    "avg",
     "col",
+    "collect",
+    "collect_set",
     "committed_files",
+    "count",
+    "count_distinct",
+    "first",
     "func",
+    "last",
     "lit",
     "load_pipeline",
+    "max_",
+    "median",
+    "min_",
+    "percentile",
     "read_committed",
     "sql",
+    "stddev",
+    "sum_",
+    "top_k",
+    "variance",
 ]
 
 
