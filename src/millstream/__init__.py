@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from millstream.connectors.print.sink import PrintSink
     from millstream.errors import Diagnostic, MillstreamError
     from millstream.observe.report import Report
+    from millstream.plan.declarations import function
     from millstream.plan.expressions import Expr, col, func, lit, sql
     from millstream.plan.running import RunOptions
     from millstream.plan.settings import Settings
@@ -47,6 +48,7 @@ _HOMES = {
     "Diagnostic": "errors",
     "MillstreamError": "errors",
     "Report": "observe.report",
+    "function": "plan.declarations",
     "Expr": "plan.expressions",
     "col": "plan.expressions",
     "func": "plan.expressions",
@@ -83,6 +85,7 @@ __all__ = [
     "col",
     "committed_files",
     "func",
+    "function",
     "lit",
     "load_pipeline",
     "read_committed",

@@ -102,6 +102,16 @@ CODES: dict[str, Code] = {
         "Names of nodes are letters, digits, `_`, `-` and dots, and start with a letter; names that start with `_` are ours.",
         "Rename the node.",
     ),
+    "MS018": Code(
+        "the function does not say what type it returns",
+        "Spark has to know the type of every column before a row is read, and a Python function does not tell by itself.",
+        'Decorate it with `@millstream.function(returns="int64")`, or write the type beside its name under `functions`.',
+    ),
+    "MS019": Code(
+        "the function has the name of one of Spark's own",
+        "It would take the place of Spark's function in every query of the session.",
+        "Give it another name under `functions`; the name in Python can stay.",
+    ),
     "MS020": Code(
         "two nodes share a name",
         "A name is a node's identity in plans, metrics and checkpoints.",
@@ -138,6 +148,12 @@ CODES: dict[str, Code] = {
         "the query could not be checked without Spark",
         "The query uses syntax that the offline checker does not know. Spark may well accept it.",
         "`millstream plan` asks Spark itself.",
+    ),
+    "MS029": Code(
+        "an aggregate function is called where there is no group",
+        "An aggregate makes one value of all the rows of a group, and an epoch is not a group: without GROUP BY the result would "
+        "depend on how the rows were cut into epochs.",
+        "Call it in a `sql` transform with GROUP BY.",
     ),
     "MS030": Code(
         "stateful SQL is not supported yet",

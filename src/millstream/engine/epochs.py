@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from pyspark.sql import DataFrame
 
 from millstream.engine.checkpoint import OffsetEntry, QueryCheckpoint
 from millstream.engine.frames import EpochFrames
+from millstream.engine.functions import register
 from millstream.engine.lowering import Lowering
 from millstream.errors import Diagnostic, RunError
 from millstream.observe.facts import EpochFacts, Recorder
@@ -64,7 +65,7 @@ class EpochLoop:
         started, entry, plan = time.monotonic(), self.checkpoint.entry(number), self.plan_for(number)
         self.planned_at = entry.time_ms / 1000
         clock = datetime.fromtimestamp(entry.time_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S.%f")
-        frames = EpochFrames(plan, frame, self.lowering, number, clock, entry.time_ms)
+        frames = EpochFrames(plan, frame, self._lowering_for(plan, frame), number, clock, entry.time_ms)
         try:
             staged, skipped = self._stage(plan, frames, number, entry, clock)
             dropped = frames.dropped() if staged else {}
@@ -76,6 +77,13 @@ class EpochLoop:
         self._note(plan, staged, skipped, dropped, number, time.monotonic() - started)
         if self.bounded and self._exhausted(plan, entry):
             self.finished_at = number
+
+    def _lowering_for(self, plan: QueryPlan, frame: DataFrame) -> Lowering:
+        """An epoch that was planned with other functions is finished with them."""
+        if plan.functions != self.lowering.functions:
+            register(frame.sparkSession, plan.functions, self.lowering.directory)
+            self.lowering = replace(self.lowering, functions=plan.functions)
+        return self.lowering
 
     def _stage(
         self, plan: QueryPlan, frames: EpochFrames, number: int, entry: OffsetEntry, clock: str

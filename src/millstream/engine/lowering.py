@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import reduce
+from functools import cached_property, reduce
 from pathlib import Path
 
 import pyarrow as pa
@@ -18,6 +18,7 @@ from pyspark.sql import functions as F
 from millstream.engine.checkpoint import Checkpoint
 from millstream.plan.components import REJECT, NodeContext, Source, Transform
 from millstream.plan.cutting import QueryPlan
+from millstream.plan.declarations import UserFunction
 from millstream.plan.nodes import Node
 
 REJECT_TYPE = "struct<node: string, raw: string, error: string>"
@@ -33,6 +34,8 @@ class Lowering:
     schemas: Mapping[str, pa.Schema | None] = field(default_factory=dict)
     hidden: tuple[str, ...] = ()
     """Values of secrets, which no dead letter may hold."""
+    functions: tuple[UserFunction, ...] = ()
+    """The user's functions that SQL can call."""
 
     def streaming(self, plan: QueryPlan) -> DataFrame:
         """The frame that a query's epochs are cut from."""
@@ -63,7 +66,17 @@ class Lowering:
             isolate=node.isolates,
             schema=self.schemas.get(node.name),
             clock=clock,
+            aggregates=self.aggregates,
         )
+
+    @cached_property
+    def varying(self) -> tuple[str, ...]:
+        """Functions that give other values each time."""
+        return tuple(used.name for used in self.functions if not used.resolve(self.directory).deterministic)
+
+    @cached_property
+    def aggregates(self) -> tuple[str, ...]:
+        return tuple(used.name for used in self.functions if used.resolve(self.directory).aggregate)
 
 
 def good(frame: DataFrame) -> DataFrame:

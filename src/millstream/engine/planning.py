@@ -64,10 +64,12 @@ def _analysed(topology: Topology, checkpoint: Checkpoint, spark: object) -> tupl
     from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
     from millstream.engine.failures import translate
+    from millstream.engine.functions import register
     from millstream.engine.lowering import Lowering, good
 
     assert isinstance(spark, SparkSession)
-    lowering = Lowering(spark, checkpoint, topology.directory)
+    lowering = Lowering(spark, checkpoint, topology.directory, functions=topology.functions)
+    register(spark, topology.functions, topology.directory)
     frames: dict[str, DataFrame] = {}
     schemas: dict[str, pa.Schema | None] = {}
     findings: list[Diagnostic] = []

@@ -55,6 +55,8 @@ class NodeContext:
     """A source's pinned schema."""
     clock: str = ""
     """The epoch's time, for `now()`."""
+    aggregates: tuple[str, ...] = ()
+    """The user's aggregate functions, which SQL calls by collecting lists."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from millstream.plan.components import Transform
+from millstream.plan.declarations import UserFunction
 from millstream.plan.nodes import Node
 from millstream.plan.topology import Topology
 
@@ -28,6 +29,8 @@ class QueryPlan:
     """Nodes whose bad rows this query reports."""
     hoists: bool = True
     """Whether plain steps right under the root join the streaming plan."""
+    functions: tuple[UserFunction, ...] = ()
+    """The user's functions that its SQL can call."""
 
     @property
     def name(self) -> str:
@@ -119,7 +122,9 @@ def _query(topology: Topology, root: str, sinks: list[Node], owners: dict[str, s
     below = tuple(node for node in topology.ordered() if node.name in used - names and node.kind == "transform")
     owned = frozenset(name for name, owner in owners.items() if owner == root)
     letters = [topology.node(node.dead_letter) for node in (*above, *below) if node.name in owned and node.dead_letter]
-    return QueryPlan(topology.node(root), above, below, (*{node.name: node for node in letters}.values(), *sinks), owned)
+    return QueryPlan(
+        topology.node(root), above, below, (*{node.name: node for node in letters}.values(), *sinks), owned, functions=topology.functions
+    )
 
 
 def _owners(topology: Topology, roots: list[str]) -> dict[str, str]:

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from millstream.errors import Diagnostic, Span, nearest
 from millstream.plan.components import Problem, Transform
+from millstream.plan.function_rules import functions_are_called_where_they_can_run, functions_are_found
 from millstream.plan.nodes import Node
 from millstream.plan.schemas import Schemas, inputs_of, propagate
 from millstream.plan.topology import Topology
@@ -137,6 +138,8 @@ RULES: tuple[Rule, ...] = (
     every_node_is_read,
     primary_keys_are_in_the_schema,
     components_agree,
+    functions_are_found,
+    functions_are_called_where_they_can_run,
 )
 
 

@@ -13,6 +13,7 @@ from pydantic import Field
 from sqlglot import exp
 
 from millstream.errors import nearest
+from millstream.plan.calls import collected
 from millstream.plan.columns import analyse
 from millstream.plan.components import NodeContext, Problem, Transform
 from millstream.plan.query import Place, Query, freeze_clock, parse_query
@@ -79,7 +80,7 @@ class Sql(Transform):
     def apply(self, frames: Mapping[str, DataFrame], context: NodeContext) -> DataFrame:
         session = next(iter(frames.values())).sparkSession
         views = {name: _view(context.name, name) for name in frames}
-        text = freeze_clock(self.sql, context.clock) if context.clock else self.sql
+        text = collected(freeze_clock(self.sql, context.clock) if context.clock else self.sql, context.aggregates)
         for name, frame in frames.items():
             frame.createOrReplaceTempView(views[name])
         try:
