@@ -86,7 +86,7 @@ def test_texts_and_two_arguments(query: Callable) -> None:
 
 
 def test_lists(query: Callable) -> None:
-    assert query("SELECT backwards(a) FROM VALUES (array(1L, 2L)), (NULL), (array()) AS t(a)") == [([2, 1],), ([],), (None,)]
+    assert query("SELECT backwards(a) FROM VALUES (array(1L, 2L)), (NULL), (array()) AS t(a)") == [(None,), ([2, 1],), ([],)]
 
 
 def test_calls_within_calls_and_in_conditions(query: Callable) -> None:

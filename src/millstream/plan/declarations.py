@@ -88,9 +88,8 @@ class UserFunction:
 
     def source_says(self, directory: Path) -> dict[str, Any] | None:
         """What the function declares in its source; None when only running it can tell."""
-        found = self.options.function.attribute(ATTRIBUTE)
-        if found is not None:
-            return dict(found)
+        if self.options.function.handed_over:
+            return dict(self.options.function.attribute(ATTRIBUTE) or {})
         definition = self.options.function.definition(directory)
         if definition is None:
             return None

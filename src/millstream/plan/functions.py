@@ -39,6 +39,11 @@ class FunctionRef:
         return "<" not in self.reference and not self.reference.startswith("__main__:")
 
     @property
+    def handed_over(self) -> bool:
+        """Whether Python code handed the callable over, so that nothing has to be found."""
+        return self._callable is not None
+
+    @property
     def line(self) -> str:
         code = getattr(self._callable, "__code__", None)
         return f"{Path(code.co_filename).name}:{code.co_firstlineno}" if code else ""
