@@ -49,6 +49,10 @@ def write(number: int) -> None:
     Path(f"in/{number}.json").write_text(f'{{"id": {number}}}\n')
 
 
+def to_file(text: str) -> str:
+    return text.replace("out: {type: memory", "out: {type: file, format: parquet, path: out")
+
+
 def rows(topology: Any, sink: str = "out") -> list[int]:
     return sorted(row["n"] for row in topology.node(sink).component.rows())
 
@@ -101,27 +105,28 @@ def test_a_changed_function_starts_at_the_next_epoch(pipeline: Callable, run: Ca
 
 def test_a_half_done_epoch_is_finished_with_the_function_it_was_begun_with(pipeline: Callable, run: Callable) -> None:
     write(1)
-    before, after = (text.replace("out: {type: memory", "out: {type: file, format: parquet, path: out") for text in (TEXT, ANOTHER))
-    run(pipeline(before))
+    run(pipeline(to_file(TEXT)))
     assert read_committed("out")["n"].to_pylist() == [3]
     Path(".millstream/p/queries/rows/commits/0").unlink()
     shutil.rmtree("out")
     write(2)
-    run(pipeline(after))
+    run(pipeline(to_file(ANOTHER)))
     assert sorted(read_committed("out")["n"].to_pylist()) == [3, 200]
 
 
 def test_a_function_that_is_gone_can_be_replaced_in_the_middle_of_an_epoch(pipeline: Callable, run: Callable) -> None:
     write(1)
     Path("udfs.py").rename("code.py")
-    run(pipeline(TEXT.replace("udfs:times", "code.py:times")))
+    run(pipeline(to_file(TEXT).replace("udfs:times", "code.py:times")))
     Path(".millstream/p/queries/rows/commits/0").unlink()
     Path("code.py").rename("udfs2.py")
-    changed = pipeline(ANOTHER.replace("udfs:", "udfs2.py:"))
-    with pytest.raises(RunError, match="MS016"):
-        run(changed)
+    shutil.rmtree("out")
+    changed = pipeline(to_file(ANOTHER).replace("udfs:", "udfs2.py:"))
+    for _ in range(2):
+        with pytest.raises(RunError, match="MS016"):
+            run(changed)
     run(changed, accept_change=True)
-    assert rows(changed) == [100]
+    assert read_committed("out")["n"].to_pylist() == [100]
 
 
 def test_above_the_root_a_function_cannot_change_in_the_middle_of_an_epoch(pipeline: Callable, run: Callable) -> None:

@@ -84,15 +84,14 @@ class PlanHistory:
         if stored is None:
             self._write([self._entry(self._query.committed() + 1)])
             return
-        last = stored["plans"][-1]
+        planned, committed, last = self._query.planned(), self._query.committed(), stored["plans"][-1]
+        begun = next((plan for plan in reversed(stored["plans"]) if plan["from"] <= planned), last)
         self._since = last["from"]
-        if not found:
-            return
-        planned, committed = self._query.planned(), self._query.committed()
-        if planned > committed:
-            self._finish_with(last, planned, accept_change)
-        self._since = planned + 1
-        self._write([*stored["plans"][-1:], self._entry(self._since)])
+        if planned > committed and (found or begun is not last):  # a run that changed the plan may itself have ended before the epoch did
+            self._finish_with(begun, planned, accept_change)
+        if found:
+            self._since = planned + 1
+            self._write([begun, self._entry(self._since)])
 
     def _finish_with(self, last: dict[str, Any], epoch: int, accept_change: bool) -> None:
         if last["document"] is not None:
