@@ -27,7 +27,8 @@ _MULTIPLYING = re.compile(r"\b(explode|posexplode|inline|stack|json_tuple|varian
 
 class Sql(Transform):
     """Runs one `SELECT` of Spark SQL. The query names its inputs itself, dots included. Common table expressions, `UNION ALL` of
-    several inputs, `LATERAL VIEW explode` and every function of Spark can be used; `now()` means the time of the epoch.
+    several inputs, `LATERAL VIEW explode`, every function of Spark and your own under `functions` can be used; `now()` means the time
+    of the epoch.
     """
 
     type: ClassVar[str] = "sql"
