@@ -48,6 +48,22 @@ def test_what_is_no_call_stays(text: str) -> None:
     assert collected(f"SELECT {text} FROM t", NAMES) == f"SELECT {text} FROM t"
 
 
+@pytest.mark.parametrize(
+    ("written", "becomes"),
+    [
+        ("SELECT k, my_median(x) FROM t", f"SELECT k, {MEDIAN.format('x')} AS `my_median(x)` FROM t"),
+        ("SELECT DISTINCT My_median( `x` ), k", f"SELECT DISTINCT {MEDIAN.format(' `x` ')} AS `My_median( ``x`` )`, k"),
+        ("(SELECT f(1), my_median(x))", f"(SELECT f(1), {MEDIAN.format('x')} AS `my_median(x)`)"),
+        ("SELECT my_median(x) m FROM t", f"SELECT {MEDIAN.format('x')} m FROM t"),
+        ("SELECT my_median(x) + 1 FROM t", f"SELECT {MEDIAN.format('x')} + 1 FROM t"),
+        ("SELECT array(1, my_median(x), 2) FROM t", f"SELECT array(1, {MEDIAN.format('x')}, 2) FROM t"),
+        ("SELECT k FROM t ORDER BY k, my_median(x)", f"SELECT k FROM t ORDER BY k, {MEDIAN.format('x')}"),
+    ],
+)
+def test_a_column_without_a_name_is_called_as_it_was_written(written: str, becomes: str) -> None:
+    assert collected(written, NAMES) == becomes
+
+
 def test_text_that_cannot_be_read_is_left_to_spark() -> None:
     assert collected("SELECT my_median('x", NAMES) == "SELECT my_median('x"
 

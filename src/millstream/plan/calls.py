@@ -21,6 +21,10 @@ PREFIX = "_scalar_of_"
 FIELD = "_millstream_"
 """Field names of collected arguments: `_millstream_1`, `_millstream_2`, …"""
 
+_OPENERS, _CLOSERS = {TokenType.L_PAREN, TokenType.L_BRACKET}, {TokenType.R_PAREN, TokenType.R_BRACKET}
+_CLAUSES = {"SELECT", "FROM", "WHERE", "BY", "HAVING", "ON"}
+_AFTER_COLUMN = {"", ",", ")", ";", "FROM", "WHERE", "GROUP", "HAVING", "UNION", "EXCEPT", "INTERSECT", "LATERAL", "ORDER", "LIMIT"}
+
 
 def mentions(text: str, names: Iterable[str]) -> list[str]:
     """Which of the functions a text seems to call; quick, and never too few."""
@@ -59,7 +63,8 @@ def _rewrite(text: str, tokens: tuple[Token, ...], index: int, name: str, edits:
         for number, comma in enumerate(commas, start=2):
             edit(comma, after=f" '{FIELD}{number}',")
         edit(closing, after=")")
-    edit(_end(tokens, closing), after=")")
+    end = _end(tokens, closing)
+    edit(end, after=")" + (_alias(text[tokens[index].start : tokens[end].end + 1]) if _is_column(tokens, index, end) else ""))
 
 
 def _is_call(tokens: tuple[Token, ...], index: int) -> bool:
@@ -80,14 +85,33 @@ def _closing(tokens: tuple[Token, ...], opening: int) -> int:
 
 def _commas(tokens: tuple[Token, ...], opening: int, closing: int) -> list[int]:
     """The commas between the arguments of a call."""
-    openers, closers = {TokenType.L_PAREN, TokenType.L_BRACKET}, {TokenType.R_PAREN, TokenType.R_BRACKET}
     found, depth = [], 0
     for index in range(opening + 1, closing):
         kind = tokens[index].token_type
-        depth += (kind in openers) - (kind in closers)
+        depth += (kind in _OPENERS) - (kind in _CLOSERS)
         if kind == TokenType.COMMA and depth == 0:
             found.append(index)
     return found
+
+
+def _is_column(tokens: tuple[Token, ...], index: int, end: int) -> bool:
+    """Whether a call is a column of a SELECT all by itself, without a name: then its text is its name, as everywhere in SQL."""
+    following = tokens[end + 1].text.upper() if end + 1 < len(tokens) else ""
+    before = index - 1
+    if following not in _AFTER_COLUMN or tokens[before].text.upper() not in {"SELECT", "DISTINCT", "ALL", ","}:
+        return False
+    depth = 0
+    while before >= 0 and depth >= 0:  # back to the word that opens this clause, past whole brackets
+        kind, word = tokens[before].token_type, tokens[before].text.upper()
+        depth += (kind in _CLOSERS) - (kind in _OPENERS)
+        if depth == 0 and word in _CLAUSES:
+            return word == "SELECT"
+        before -= 1
+    return False
+
+
+def _alias(text: str) -> str:
+    return f" AS `{text.replace('`', '``')}`"
 
 
 def _end(tokens: tuple[Token, ...], closing: int) -> int:
