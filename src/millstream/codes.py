@@ -1,7 +1,7 @@
 """Every diagnostic code, what it means and what to do: the text behind `millstream explain` and `docs/errors.md`.
 
 A code is never reused for another meaning. The tens say where it comes from: 0–1 the file, 2–3 the plan, 4 the machine,
-5 the checkpoint, 6 the run.
+5 the checkpoint, 6–7 the run, 8 functions.
 """
 
 from __future__ import annotations
@@ -150,10 +150,9 @@ CODES: dict[str, Code] = {
         "`millstream plan` asks Spark itself.",
     ),
     "MS029": Code(
-        "an aggregate function is called where there is no group",
-        "An aggregate makes one value of all the rows of a group, and an epoch is not a group: without GROUP BY the result would "
-        "depend on how the rows were cut into epochs.",
-        "Call it in a `sql` transform with GROUP BY.",
+        "the aggregate does not fit",
+        "The expression is not an aggregate, or adds up a column that is not a number.",
+        "The message names the column and its type; cast it before.",
     ),
     "MS030": Code(
         "stateful SQL is not supported yet",
@@ -190,6 +189,21 @@ CODES: dict[str, Code] = {
         "not supported yet",
         "The plan is well-formed, and this version has no way to run that part of it.",
         "See the changelog for what the next versions bring.",
+    ),
+    "MS037": Code(
+        "an event time is missing",
+        "Windows, joins in time and the like close when the watermark passes, so every input needs a column that says when rows happened.",
+        "Add `event_time: {column: COLUMN, watermark: DELAY}` to the node that the message names.",
+    ),
+    "MS038": Code(
+        "this key cannot be used",
+        "Numbers with a fraction are not equal reliably, and maps cannot be compared.",
+        "Round or cast the column before, or take another key.",
+    ),
+    "MS039": Code(
+        "the state would grow without bound",
+        "Without a time limit every row must be remembered for ever.",
+        "Give a time limit, or say `unbounded: true` if the keys are few.",
     ),
     "MS040": Code(
         "no usable Java",
@@ -310,10 +324,32 @@ CODES: dict[str, Code] = {
         "Run again when it is back; no row is lost.",
     ),
     "MS070": Code("a pipeline test failed", "The rows differ from what `expect` says.", "See the difference shown."),
+    "MS071": Code(
+        "rows came too late",
+        "Their window had closed, and its result is out; `late: fail` stops the pipeline then. Nothing of the epoch was written.",
+        "A longer `watermark` or `allowed_lateness` waits for them; `late: drop` or `late: {dead_letter: SINK}` lets the others pass.",
+    ),
+    "MS072": Code(
+        "a row has no usable event time",
+        "It is null, cannot be read, lies before 1970, or is further ahead of the clock than `max_ahead`: one such row would move the "
+        "watermark and make every other row late.",
+        "Correct the data or `event_time`; or `on_error: drop` or `{dead_letter: SINK}` for such rows.",
+    ),
+    "MS073": Code(
+        "a key is null",
+        "Rows are brought together by key, and a row without one belongs nowhere.",
+        "Filter such rows out before, or give the node `on_error: drop` or `{dead_letter: SINK}`.",
+    ),
     "MS079": Code(
         "Spark failed",
         "Spark stopped the query for a reason that Millstream does not translate.",
         "`--debug` shows the whole trace; the JVM's log is under the checkpoint.",
+    ),
+    "MS080": Code(
+        "an aggregate function is called where there is no group",
+        "An aggregate makes one value of all the rows of a group, and an epoch is not a group: without GROUP BY the result would "
+        "depend on how the rows were cut into epochs.",
+        "Call it in a `sql` transform with GROUP BY.",
     ),
     "MS099": Code(
         "a bug in Millstream", "This should not happen.", "Please report it, with the output of the same command under `--debug`."

@@ -87,14 +87,14 @@ def test_an_undeclared_type_is_answered_with_both_ways_to_declare_it(tmp_path: P
 )
 def test_an_aggregate_needs_a_group(tmp_path: Path, sql: str) -> None:
     _, errors = loaded(tmp_path, "middle: udfs:median", sql)
-    assert [error.code for error in errors] == ["MS029"]
+    assert [error.code for error in errors] == ["MS080"]
     _, errors = loaded(tmp_path, "middle: {function: udfs:median, aggregate: false}", sql)
     assert errors == []
 
 
 def test_with_a_group_it_has_none_to_miss(tmp_path: Path) -> None:
     _, errors = loaded(tmp_path, "middle: udfs:median", "SELECT id, middle(id) AS m FROM rows GROUP BY id")
-    assert "MS029" not in [error.code for error in errors]
+    assert "MS080" not in [error.code for error in errors]
 
 
 def test_bad_rows_of_functions_cannot_be_isolated(tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ from millstream.plan.expressions import Expr, func
 from millstream.plan.nodes import CommonOptions, DeadLetter, Node, OnError
 from millstream.plan.running import RunOptions
 from millstream.plan.settings import Settings
+from millstream.plan.time import EventTime
 from millstream.plan.topology import Topology
 
 if TYPE_CHECKING:
@@ -43,10 +44,19 @@ class StreamEnvironment:
         self._directory = Path(place.file).parent if place and Path(place.file).is_file() else Path.cwd()
 
     def from_source(
-        self, source: Source, name: str | None = None, *, primary_key: str | Iterable[str] = (), on_error: OnError = "fail"
+        self,
+        source: Source,
+        name: str | None = None,
+        *,
+        primary_key: str | Iterable[str] = (),
+        on_error: OnError = "fail",
+        event_time: EventTime | None = None,
     ) -> DataStream:
         """A stream of the rows of a source."""
-        return self._stream(self.add(source, (), name, primary_key, on_error))
+        chosen = self.add(source, (), name, primary_key, on_error)
+        if event_time is not None:
+            self.declare(chosen, event_time)
+        return self._stream(chosen)
 
     def from_rows(
         self,
@@ -112,6 +122,11 @@ class StreamEnvironment:
             raise SpecError(_taken(chosen, self._nodes[chosen].span, place))
         self._nodes[chosen] = Node(chosen, component, inputs_for(component, inputs), options, place)
         return chosen
+
+    def declare(self, name: str, event_time: EventTime) -> None:
+        """Give a node its event time."""
+        node = self._nodes[name]
+        self._nodes[name] = replace(node, options=node.options.model_copy(update={"event_time": event_time}))
 
     def forget(self, name: str) -> None:
         """Take a node out again."""

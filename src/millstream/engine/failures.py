@@ -39,6 +39,8 @@ _ROW_PREFIXES = (
     "MAP_KEY",
     "INVALID_",
 )
+_MARKS = {"event-time": ("MS072", "event_time"), "key": ("MS073", "key_by")}
+_MARK = re.compile(r"millstream-(event-time|key): (\S+): (.*?)(?= SQLSTATE|\n|$)")
 _TRANSIENT = (
     "ConnectException",
     "Connection refused",
@@ -56,7 +58,7 @@ def translate(error: BaseException, nodes: Sequence[Node], where: str, redact: R
         kind = type(error) if isinstance(error, RunError) else RunError
         return kind([replace(found, span=found.span or (node.span if node else None)) for found in error.diagnostics])
     text = redact(_text_of(error))
-    for recognise in (_function, _python, _worker, _storage, _row, _analysis, _transient):
+    for recognise in (_marked, _function, _python, _worker, _storage, _row, _analysis, _transient):
         found = recognise(text, nodes, where)
         if found is not None:
             kind = TransientError if found.code == "MS069" else RunError
@@ -73,6 +75,16 @@ def translate(error: BaseException, nodes: Sequence[Node], where: str, redact: R
             pipeline,
         )
     )
+
+
+def _marked(text: str, nodes: Sequence[Node], where: str) -> Diagnostic | None:
+    """Rows that our own expressions refuse: the mark, the node, a sentence."""
+    found = _MARK.search(text)
+    if found is None:
+        return None
+    code, option = _MARKS[found[1]]
+    help_ = "`on_error: drop` leaves such rows out, `on_error: {dead_letter: SINK}` keeps them"
+    return Diagnostic(code, f"`{found[2]}`: {found[3].strip()}", _place(_node(nodes, found[2]), option), help=help_)
 
 
 def _python(text: str, nodes: Sequence[Node], where: str) -> Diagnostic | None:

@@ -7,12 +7,15 @@ several sinks read it: persisting is no substitute, since an evicted block is co
 
 from __future__ import annotations
 
-from functools import reduce
+from collections.abc import Callable
+from functools import cached_property, reduce
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from millstream.engine.lowering import Lowering, good
+from millstream.engine.lateness import Lateness
+from millstream.engine.lowering import REJECT_TYPE, Lowering, finished, good
+from millstream.engine.operators import Operators
 from millstream.engine.staging import stage_once
 from millstream.plan.components import REJECT, Transform
 from millstream.plan.cutting import QueryPlan
@@ -24,8 +27,18 @@ from millstream.plan.secrets import MASK
 class EpochFrames:
     """Frames by node name, for one epoch of one query."""
 
-    def __init__(self, plan: QueryPlan, root: DataFrame, lowering: Lowering, epoch: int, clock: str, time_ms: int) -> None:
+    def __init__(
+        self,
+        plan: QueryPlan,
+        root: DataFrame,
+        lowering: Lowering,
+        epoch: int,
+        clock: str,
+        time_ms: int,
+        operators: Callable[[], Operators] | None = None,
+    ) -> None:
         self._plan, self._lowering, self._epoch, self._clock, self._time_ms = plan, lowering, epoch, clock, time_ms
+        self._find_operators, self._source = operators, root
         self._spark, self._outlet = root.sparkSession, plan.outlet.name
         self._full: dict[str, DataFrame] = {}
         self._persisted: list[DataFrame] = []
@@ -39,11 +52,25 @@ class EpochFrames:
         frame = self._frame(name)
         return good(frame) if self._rejects(self._plan.node(name)) else frame
 
+    @cached_property
+    def operators(self) -> Operators | None:
+        """Spark's operators, for queries that go by event time. To be asked once the root has been read."""
+        return self._find_operators() if self._find_operators else None
+
+    @cached_property
+    def late(self) -> Lateness | None:
+        """The late rows, where there can be any."""
+        return Lateness(self._plan, self._source, self.operators) if self.operators and self._plan.timely else None
+
+    def run(self) -> None:
+        """Read the root for nobody: a query with state must see every epoch."""
+        self.rows(self._plan.outlet.name).write.format("noop").mode("append").save()
+
     def for_sink(self, sink: Node) -> DataFrame:
         """What a sink is to receive in this epoch."""
-        rejecting = self._plan.rejecting(sink)
-        if rejecting:
-            return self._letters(rejecting)
+        rejecting, belated = self._plan.rejecting(sink), self._plan.belated(sink)
+        if rejecting or belated:
+            return self._letters(rejecting, belated)
         self._count(sink.inputs[0])
         return self.rows(sink.inputs[0])
 
@@ -63,6 +90,7 @@ class EpochFrames:
 
     def _adopt_root(self, root: DataFrame) -> None:
         node = self._plan.outlet
+        root = finished(node, root, self._lowering, self._clock)
         if node.isolates and not self._plan.tagged:
             root = _owned(root, node)
         self._full[node.name] = self._kept(node, root)
@@ -92,15 +120,16 @@ class EpochFrames:
             self._persisted.append(frame)
         return frame
 
-    def _letters(self, rejecting: tuple[Node, ...]) -> DataFrame:
+    def _letters(self, rejecting: tuple[Node, ...], belated: tuple[Node, ...]) -> DataFrame:
         """Dead letters: the raw row, the node, the epoch, the error and the time."""
-        parts = []
+        late = [self.late.rejects(node) for node in belated] if self.late else []
+        parts = [rows for rows in late if rows is not None]
         for node in rejecting:
             holder = self._holder(node)
             self._count(holder)
             frame = self._frame(holder)
             parts.append(frame.where(F.col(f"{REJECT}.node") == node.name).select(REJECT))
-        rejects = reduce(DataFrame.unionByName, parts)
+        rejects = reduce(DataFrame.unionByName, parts) if parts else self._spark.createDataFrame([], f"{REJECT} {REJECT_TYPE}")
         return rejects.select(
             F.col(f"{REJECT}.node").alias("node"),
             F.lit(self._epoch).cast("long").alias("epoch"),

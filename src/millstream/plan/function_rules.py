@@ -42,7 +42,7 @@ def functions_are_called_where_they_can_run(topology: Topology, schemas: Schemas
             yield Diagnostic("MS032", message, node.place("on_error"), help=help_)
         for name in _ungrouped(node, [used.name for used in called if used.name in aggregates]):
             message = f"`{node.name}` calls the aggregate function `{name}` where there is no group"
-            yield Diagnostic("MS029", message, node.place("sql"), help=f"write `SELECT key, {name}(…) FROM … GROUP BY key`")
+            yield Diagnostic("MS080", message, node.place("sql"), help=f"write `SELECT key, {name}(…) FROM … GROUP BY key`")
 
 
 def calls_of(node: Node, functions: Iterable[UserFunction]) -> tuple[UserFunction, ...]:

@@ -55,9 +55,9 @@ class Topology:
 
     @property
     def dead_letters(self) -> dict[str, tuple[Node, ...]]:
-        """dead-letter sink → the nodes whose bad rows it takes"""
-        targets = dict.fromkeys(node.dead_letter for node in self.nodes if node.dead_letter)
-        return {name: tuple(node for node in self.nodes if node.dead_letter == name) for name in targets if name}
+        """dead-letter sink → the nodes whose bad or late rows it takes"""
+        targets = dict.fromkeys(name for node in self.nodes for name in node.letters)
+        return {name: tuple(node for node in self.nodes if name in node.letters) for name in targets}
 
     def node(self, name: str) -> Node:
         return self.by_name[name]
