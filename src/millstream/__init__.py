@@ -40,6 +40,7 @@ if TYPE_CHECKING:
         top_k,
         variance,
     )
+    from millstream.plan.declarations import function
     from millstream.plan.expressions import Expr, col, func, lit, sql
     from millstream.plan.running import RunOptions
     from millstream.plan.settings import Settings
@@ -67,6 +68,7 @@ _HOMES = {
     "Diagnostic": "errors",
     "MillstreamError": "errors",
     "Report": "observe.report",
+    "function": "plan.declarations",
     "approx_count_distinct": "plan.aggregates",
     "approx_percentile": "plan.aggregates",
     "avg": "plan.aggregates",
@@ -135,6 +137,7 @@ __all__ = [
     "count_distinct",
     "first",
     "func",
+    "function",
     "last",
     "lit",
     "load_pipeline",

@@ -1,7 +1,7 @@
 """Every diagnostic code, what it means and what to do: the text behind `millstream explain` and `docs/errors.md`.
 
 A code is never reused for another meaning. The tens say where it comes from: 0–1 the file, 2–3 the plan, 4 the machine,
-5 the checkpoint, 6 the run.
+5 the checkpoint, 6–7 the run, 8 functions.
 """
 
 from __future__ import annotations
@@ -101,6 +101,16 @@ CODES: dict[str, Code] = {
         "a name is not allowed",
         "Names of nodes are letters, digits, `_`, `-` and dots, and start with a letter; names that start with `_` are ours.",
         "Rename the node.",
+    ),
+    "MS018": Code(
+        "the function does not say what type it returns",
+        "Spark has to know the type of every column before a row is read, and a Python function does not tell by itself.",
+        'Decorate it with `@millstream.function(returns="int64")`, or write the type beside its name under `functions`.',
+    ),
+    "MS019": Code(
+        "the function has the name of one of Spark's own",
+        "It would take the place of Spark's function in every query of the session.",
+        "Give it another name under `functions`; the name in Python can stay.",
     ),
     "MS020": Code(
         "two nodes share a name",
@@ -334,6 +344,12 @@ CODES: dict[str, Code] = {
         "Spark failed",
         "Spark stopped the query for a reason that Millstream does not translate.",
         "`--debug` shows the whole trace; the JVM's log is under the checkpoint.",
+    ),
+    "MS080": Code(
+        "an aggregate function is called where there is no group",
+        "An aggregate makes one value of all the rows of a group, and an epoch is not a group: without GROUP BY the result would "
+        "depend on how the rows were cut into epochs.",
+        "Call it in a `sql` transform with GROUP BY.",
     ),
     "MS099": Code(
         "a bug in Millstream", "This should not happen.", "Please report it, with the output of the same command under `--debug`."

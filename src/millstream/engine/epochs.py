@@ -18,6 +18,7 @@ from pyspark.sql import DataFrame
 
 from millstream.engine.checkpoint import OffsetEntry, QueryCheckpoint
 from millstream.engine.frames import EpochFrames
+from millstream.engine.functions import register
 from millstream.engine.lowering import Lowering
 from millstream.engine.operators import Operators
 from millstream.engine.watermarks import Watermarks
@@ -73,7 +74,9 @@ class EpochLoop:
         started, entry, plan = time.monotonic(), self.checkpoint.entry(number), self.plan_for(number)
         self.planned_at = entry.time_ms / 1000
         clock = datetime.fromtimestamp(entry.time_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S.%f")
-        frames = EpochFrames(plan, frame, self.lowering, number, clock, entry.time_ms, self._operators if self.watermarks else None)
+        frames = EpochFrames(
+            plan, frame, self._lowering_for(plan, frame), number, clock, entry.time_ms, self._operators if self.watermarks else None
+        )
         try:
             staged, skipped = self._stage(plan, frames, number, entry, clock)
             dropped = frames.dropped() if staged else {}
@@ -88,6 +91,13 @@ class EpochLoop:
         self._note(plan, staged, facts)
         if entry.flushes or (self.bounded and self._exhausted(plan, entry)):
             self.finished_at = number
+
+    def _lowering_for(self, plan: QueryPlan, frame: DataFrame) -> Lowering:
+        """An epoch that was planned with other functions is finished with them."""
+        if plan.functions != self.lowering.functions:
+            register(frame.sparkSession, plan.functions, self.lowering.directory)
+            self.lowering = replace(self.lowering, functions=plan.functions)
+        return self.lowering
 
     def _stage(
         self, plan: QueryPlan, frames: EpochFrames, number: int, entry: OffsetEntry, clock: str

@@ -9,14 +9,17 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
+from millstream.engine.tracebacks import raised, user_frame
 from millstream.errors import Diagnostic, MillstreamError, RunError, Span, TransientError
+from millstream.plan.calls import mentions
 from millstream.plan.nodes import Node
 from millstream.plan.rules import text_place
 from millstream.plan.secrets import Redactor
 
 NODE_MARK = re.compile(r"millstream-node: (\S+)")
 SCHEMA_MARK = "millstream-schema:"
-_FRAME = re.compile(r'File "([^"]+)", line (\d+), in (\S+)(?:\n\s+(?!File)([^\n]+))?')
+FUNCTION_MARK = re.compile(r"millstream-function: (\S+)")
+RESULT_MARK = "millstream-result:"
 _CONDITION = re.compile(r"\[([A-Z][A-Z0-9_.]+)\]")
 _SQL_PLACE = re.compile(r"== SQL(?: of [^(]*)?\(line (\d+), position (\d+)\) ==")
 _ROW_CONDITIONS = {
@@ -55,7 +58,7 @@ def translate(error: BaseException, nodes: Sequence[Node], where: str, redact: R
         kind = type(error) if isinstance(error, RunError) else RunError
         return kind([replace(found, span=found.span or (node.span if node else None)) for found in error.diagnostics])
     text = redact(_text_of(error))
-    for recognise in (_marked, _python, _worker, _storage, _row, _analysis, _transient):
+    for recognise in (_marked, _function, _python, _worker, _storage, _row, _analysis, _transient):
         found = recognise(text, nodes, where)
         if found is not None:
             kind = TransientError if found.code == "MS069" else RunError
@@ -89,7 +92,7 @@ def _python(text: str, nodes: Sequence[Node], where: str) -> Diagnostic | None:
     if mark is None:
         return None
     node = _node(nodes, mark[1])
-    reason = _last_line(text[: mark.start()]) or _last_line(text)
+    reason = raised(text, mark.start())
     if SCHEMA_MARK in text:
         sentence = text.split(SCHEMA_MARK, 1)[1].strip().splitlines()[0]
         return Diagnostic(
@@ -98,19 +101,29 @@ def _python(text: str, nodes: Sequence[Node], where: str) -> Diagnostic | None:
             _place(node, "function"),
             help="return a batch of the declared schema, or correct `schema`",
         )
-    frames = [match for match in _FRAME.finditer(text) if not _foreign(match[1])]
-    detail = (
-        f"{frames[-1][1]}:{frames[-1][2]} in {frames[-1][3]}" + (f"\n    {frames[-1][4].strip()}" if frames[-1][4] else "")
-        if frames
-        else ""
-    )
     return Diagnostic(
         "MS063",
         f"the function of `{mark[1]}` raised {reason}",
         _place(node, "function"),
-        detail=detail,
+        detail=user_frame(text),
         help="`on_error: drop` or `{dead_letter: SINK}` lets the good rows pass",
     )
+
+
+def _function(text: str, nodes: Sequence[Node], where: str) -> Diagnostic | None:
+    """A function that SQL called."""
+    mark = FUNCTION_MARK.search(text)
+    if mark is None:
+        return None
+    callers = [node for node in nodes if node.kind == "transform" and mentions(node.component.model_dump_json(), [mark[1]])]
+    named = f"function `{mark[1]}`" + (f", called by {', '.join(f'`{node.name}`' for node in callers)}," if callers else "")
+    place = callers[0].place("sql") if callers else None
+    if RESULT_MARK in text:
+        sentence = text.split(RESULT_MARK, 1)[1].strip().splitlines()[0]
+        help_ = "return one value per row, of the declared type, or correct `returns`"
+        return Diagnostic("MS064", f"{named} returned something else than declared: {sentence}", place, help=help_)
+    help_ = "correct the function, or let it return null for what it cannot handle"
+    return Diagnostic("MS063", f"{named} raised {raised(text, mark.start())}", place, detail=user_frame(text), help=help_)
 
 
 def _worker(text: str, nodes: Sequence[Node], where: str) -> Diagnostic | None:
@@ -238,18 +251,6 @@ def _sentence(text: str, condition: re.Match[str]) -> str:
 def _first_line(text: str) -> str:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return lines[0][:300] if lines else "no message"
-
-
-def _last_line(text: str) -> str:
-    """The line of a Python traceback that names the exception."""
-    lines = [
-        line.strip() for line in text.rstrip().splitlines() if re.match(r"^\s*[\w.]*(?:Error|Exception|Exit|Interrupt|Warning)\b", line)
-    ]
-    return lines[-1][:300] if lines else ""
-
-
-def _foreign(file: str) -> bool:
-    return "/pyspark/" in file or "/millstream/" in file or "pyspark.zip" in file or file.startswith("<frozen")
 
 
 def _node(nodes: Sequence[Node], name: str) -> Node | None:

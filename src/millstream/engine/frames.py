@@ -19,6 +19,7 @@ from millstream.engine.operators import Operators
 from millstream.engine.staging import stage_once
 from millstream.plan.components import REJECT, Transform
 from millstream.plan.cutting import QueryPlan
+from millstream.plan.function_rules import calls_of
 from millstream.plan.nodes import Node
 from millstream.plan.secrets import MASK
 
@@ -165,12 +166,14 @@ class EpochFrames:
         return [*path, *self._plan.streamed]
 
     def _dear(self, node: Node) -> bool:
-        return self._plan.stateful or any(step.dear for step in self._above(node))
+        return self._plan.stateful or any(step.dear or calls_of(step, self._plan.functions) for step in self._above(node))
 
     def _varies(self, node: Node) -> bool:
         """Whether the node itself, and not only one above that is staged already, gives other rows each time."""
         steps = [step for step in self._above(node) if step.name not in self._materialised]
-        return any(isinstance(step.component, Transform) and not step.component.deterministic for step in steps)
+        return any(isinstance(step.component, Transform) and not step.component.deterministic for step in steps) or any(
+            used.name in self._lowering.varying for step in steps for used in calls_of(step, self._plan.functions)
+        )
 
 
 def _owned(frame: DataFrame, node: Node) -> DataFrame:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import reduce
+from functools import cached_property, reduce
 from pathlib import Path
 
 import pyarrow as pa
@@ -19,6 +19,7 @@ from millstream.engine.checkpoint import Checkpoint
 from millstream.engine.clocks import stamped, watermark_id, watermarked
 from millstream.plan.components import REJECT, NodeContext, Source, Transform, Windowed
 from millstream.plan.cutting import QueryPlan
+from millstream.plan.declarations import UserFunction
 from millstream.plan.nodes import Node
 
 REJECT_TYPE = "struct<node: string, raw: string, error: string>"
@@ -34,6 +35,8 @@ class Lowering:
     schemas: Mapping[str, pa.Schema | None] = field(default_factory=dict)
     hidden: tuple[str, ...] = ()
     """Values of secrets, which no dead letter may hold."""
+    functions: tuple[UserFunction, ...] = ()
+    """The user's functions that SQL can call."""
 
     def streaming(self, plan: QueryPlan) -> Stream:
         """The frame that a query's epochs are cut from."""
@@ -74,8 +77,18 @@ class Lowering:
             isolate=node.isolates,
             schema=self.schemas.get(node.name),
             clock=clock,
+            aggregates=self.aggregates,
             event_time=event_time,
         )
+
+    @cached_property
+    def varying(self) -> tuple[str, ...]:
+        """Functions that give other values each time."""
+        return tuple(used.name for used in self.functions if not used.resolve(self.directory).deterministic)
+
+    @cached_property
+    def aggregates(self) -> tuple[str, ...]:
+        return tuple(used.name for used in self.functions if used.resolve(self.directory).aggregate)
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,10 +65,12 @@ def _analysed(topology: Topology, checkpoint: Checkpoint, spark: object) -> tupl
 
     from millstream.engine.clocks import stamped
     from millstream.engine.failures import translate
+    from millstream.engine.functions import register
     from millstream.engine.lowering import Lowering, finished, good, without_rejects
 
     assert isinstance(spark, SparkSession)
-    lowering = Lowering(spark, checkpoint, topology.directory)
+    lowering = Lowering(spark, checkpoint, topology.directory, functions=topology.functions)
+    register(spark, topology.functions, topology.directory)
     frames: dict[str, DataFrame] = {}
     schemas: dict[str, pa.Schema | None] = {}
     findings: list[Diagnostic] = []

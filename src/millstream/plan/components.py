@@ -59,6 +59,8 @@ class NodeContext:
     """A source's pinned schema."""
     clock: str = ""
     """The epoch's time, for `now()`."""
+    aggregates: tuple[str, ...] = ()
+    """The user's aggregate functions, which SQL calls by collecting lists."""
     event_time: str = ""
     """The column that holds the event time of the input; empty when none is declared."""
 

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from millstream.plan.components import OutputMode, Source, Transform, Windowed
+from millstream.plan.declarations import UserFunction
 from millstream.plan.nodes import Node
 from millstream.plan.outcomes import letter_of
 from millstream.plan.topology import Topology
@@ -31,6 +32,8 @@ class QueryPlan:
     """Nodes whose bad rows this query reports."""
     hoists: bool = True
     """Whether plain steps right under the root join the streaming plan."""
+    functions: tuple[UserFunction, ...] = ()
+    """The user's functions that its SQL can call."""
 
     @property
     def name(self) -> str:
@@ -188,7 +191,7 @@ def _query(topology: Topology, root: str, sinks: list[Node], owners: dict[str, s
     belated = dict.fromkeys(letter_of(node.late) for node in reporting if letter_of(node.late))
     letters = dict.fromkeys(node.dead_letter for node in reporting if node.dead_letter and node.dead_letter not in belated)
     first, last = ([topology.node(name) for name in names if name] for names in (letters, belated))
-    return QueryPlan(topology.node(root), above, below, (*first, *sinks, *last), owned)
+    return QueryPlan(topology.node(root), above, below, (*first, *sinks, *last), owned, functions=topology.functions)
 
 
 def _owners(topology: Topology, roots: list[str]) -> dict[str, str]:

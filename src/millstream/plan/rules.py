@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from millstream.errors import Diagnostic, Span, nearest
 from millstream.plan.components import Problem, Transform
+from millstream.plan.function_rules import functions_are_called_where_they_can_run, functions_are_found
 from millstream.plan.nodes import Node
 from millstream.plan.outcomes import letter_of
 from millstream.plan.schemas import Schemas, inputs_of, propagate
@@ -143,6 +144,8 @@ RULES: tuple[Rule, ...] = (
     primary_keys_are_in_the_schema,
     event_times_can_be_read,
     components_agree,
+    functions_are_found,
+    functions_are_called_where_they_can_run,
     stateful_nodes_have_event_time,
     state_is_not_over_changelogs,
     finished_nodes_come_last,

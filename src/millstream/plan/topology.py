@@ -10,6 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from millstream.plan.declarations import UserFunction
 from millstream.plan.nodes import Node
 from millstream.plan.settings import Settings
 
@@ -32,6 +33,8 @@ class Topology:
     nodes: tuple[Node, ...]
     settings: Settings = Settings()
     connections: tuple[Connection, ...] = ()
+    functions: tuple[UserFunction, ...] = field(default=(), kw_only=True)
+    """The user's functions that SQL can call."""
     tests: tuple[Any, ...] = field(default=(), compare=False)
     directory: Path = field(default=Path(), compare=False)
     """Where the pipeline's own files are."""

@@ -14,6 +14,7 @@ from pydantic import Field
 from sqlglot import exp
 
 from millstream.errors import nearest
+from millstream.plan.calls import collected
 from millstream.plan.columns import analyse
 from millstream.plan.components import NodeContext, OutputMode, Problem, Windowed
 from millstream.plan.lateness import closes
@@ -128,7 +129,7 @@ def _run(sql: str, frames: Mapping[str, DataFrame], context: NodeContext) -> Dat
     """The result of a query over frames, which it sees under the names of its tables."""
     session = next(iter(frames.values())).sparkSession
     views = {name: _view(context.name, name) for name in frames}
-    text = freeze_clock(sql, context.clock) if context.clock else sql
+    text = collected(freeze_clock(sql, context.clock) if context.clock else sql, context.aggregates)
     for name, frame in frames.items():
         frame.createOrReplaceTempView(views[name])
     try:
