@@ -61,8 +61,15 @@ class NodeContext:
     """The epoch's time, for `now()`."""
     aggregates: tuple[str, ...] = ()
     """The user's aggregate functions, which SQL calls by collecting lists."""
-    event_time: str = ""
-    """The column that holds the event time of the input; empty when none is declared."""
+    event_times: Mapping[str, str] = field(default_factory=dict)
+    """Input → the column that holds its event time, where one is declared."""
+    memory: dict[str, Any] = field(default_factory=dict)
+    """What the node keeps for the length of a run."""
+
+    @property
+    def event_time(self) -> str:
+        """The column that holds the event time of the first input; empty when none is declared."""
+        return next(iter(self.event_times.values()), "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +167,10 @@ class Source(Component):
         raise NotImplementedError
 
     def read(self, spark: SparkSession, context: NodeContext) -> DataFrame:
+        raise NotImplementedError
+
+    def table(self, spark: SparkSession, context: NodeContext) -> DataFrame:
+        """All rows that are there now, as a plain frame."""
         raise NotImplementedError
 
     def exhausted(self, offset: Any) -> bool:
