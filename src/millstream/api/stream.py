@@ -239,7 +239,7 @@ def _projection(columns: tuple[Value, ...], named: Mapping[str, Value]) -> dict[
     return found | {name: str(value) for name, value in named.items()}
 
 
-def _component(kind: Kind, type_name: str, **options: Any) -> Component:
+def _component(kind: Kind, type_name: str, /, **options: Any) -> Component:
     model = Registry.installed().find(kind, type_name)
     assert model is not None
     component: Component = model(**options)

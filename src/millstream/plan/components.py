@@ -216,6 +216,11 @@ class Transform(Component):
         return False
 
     @property
+    def renewed(self) -> bool:
+        """Whether it is built anew for every epoch, and can be no part of the streaming plan."""
+        return False
+
+    @property
     def finishes(self) -> bool:
         """Whether `finish` has work to do, so that nothing else can join the streaming plan after the node."""
         return False

@@ -102,6 +102,10 @@ class Join(Windowed):
         return self.table is None
 
     @property
+    def renewed(self) -> bool:
+        return self.table is not None
+
+    @property
     def needs_event_time(self) -> bool:
         return self.stateful and not (self.unbounded and self.within is None and self.window is None)
 

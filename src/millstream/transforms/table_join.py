@@ -1,4 +1,4 @@
-"""A stream joined with a table that is read as a whole: kept in memory, read again when it is older than `refresh`. No state is needed."""
+"""A stream joined with a table that is read as a whole: copied into memory, read again when it is older than `refresh`. No state is needed."""
 
 from __future__ import annotations
 
@@ -51,9 +51,8 @@ def _table(join: Join, frame: DataFrame, context: NodeContext) -> DataFrame:
     source = _source(join)
     if isinstance(source, Problem):
         raise RunError(Diagnostic(source.code, source.message))
-    table = source.table(frame.sparkSession, context).persist()
-    if kept is not None:
-        kept[1].unpersist()
+    # a copy, and not a cached frame: Spark would serve the old cache to the same plan read again
+    table = frame.sparkSession.createDataFrame(source.table(frame.sparkSession, context).toArrow())
     context.memory["table"] = (time.monotonic(), table)
     return table
 
