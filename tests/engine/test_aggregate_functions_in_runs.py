@@ -64,7 +64,9 @@ def test_the_state_survives_another_function_of_the_same_name(pipeline: Callable
     write("1", '{"k": "a", "x": 1, "w": 1}')
     run(pipeline(TEXT))
     write("2", '{"k": "a", "x": 4, "w": 1}')
-    Path("aggregating.py").write_text(CODE + "\n@millstream.function(returns='float64', aggregate=True)\ndef top(v):\n    return pc.max(v)\n")
+    Path("aggregating.py").write_text(
+        CODE + "\n@millstream.function(returns='float64', aggregate=True)\ndef top(v):\n    return pc.max(v)\n"
+    )
     changed = pipeline(TEXT.replace("my_middle: aggregating:middle", "my_middle: aggregating.py:top"))
     run(changed)
     assert totals(changed) == [("a", 4.0, 5, 2)]
