@@ -31,7 +31,7 @@ LATER = {
 """Queries that need the updating operators, which come later."""
 KEYS: dict[str, list[str]] = {"aggregates": [], "grouped_aggregates": ["counter_mod"], "every_aggregate": ["event_type"]}
 """Running totals, and what identifies their rows."""
-FUNCTIONS = '''
+FUNCTIONS = """
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -52,7 +52,7 @@ def my_median_arr(lists):
 @millstream.function(returns="int64")
 def max_product_arr(left, right):
     return pa.array([max(pc.multiply(a.values, b.values).to_pylist()) for a, b in zip(left, right)], pa.int64())
-'''
+"""
 SCHEMAS = {
     "cars": {"timestamp": "timestamp", "driver_id": "int64", "event_type": "string", "location": "string"},
     "impulse": {"timestamp": "timestamp", "counter": "int64", "subtask_index": "int64"},
