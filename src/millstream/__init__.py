@@ -22,8 +22,10 @@ if TYPE_CHECKING:
     from millstream.errors import Diagnostic, MillstreamError
     from millstream.observe.report import Report
     from millstream.plan.expressions import Expr, col, func, lit, sql
+    from millstream.plan.processing import BucketFunction, BucketResult, Moment, ProcessFunction, Timers
     from millstream.plan.running import RunOptions
     from millstream.plan.settings import Settings
+    from millstream.plan.states import KeyState, ListState, MapState, ValueState
     from millstream.plan.topology import Topology
     from millstream.spec.files import load_pipeline
 
@@ -52,6 +54,15 @@ _HOMES = {
     "func": "plan.expressions",
     "lit": "plan.expressions",
     "sql": "plan.expressions",
+    "BucketFunction": "plan.processing",
+    "BucketResult": "plan.processing",
+    "Moment": "plan.processing",
+    "ProcessFunction": "plan.processing",
+    "Timers": "plan.processing",
+    "KeyState": "plan.states",
+    "ListState": "plan.states",
+    "MapState": "plan.states",
+    "ValueState": "plan.states",
     "RunOptions": "plan.running",
     "Settings": "plan.settings",
     "Topology": "plan.topology",
@@ -60,6 +71,8 @@ _HOMES = {
 
 __all__ = [
     "BlackholeSink",
+    "BucketFunction",
+    "BucketResult",
     "DataStream",
     "Diagnostic",
     "Expr",
@@ -67,18 +80,25 @@ __all__ = [
     "FileSource",
     "Flow",
     "GeneratorSource",
+    "KeyState",
     "KeyedStream",
+    "ListState",
+    "MapState",
     "MemorySink",
     "MemorySource",
     "MillstreamError",
+    "Moment",
     "PrintSink",
+    "ProcessFunction",
     "Report",
     "RunOptions",
     "Settings",
     "Split",
     "StreamEnvironment",
+    "Timers",
     "Topology",
     "TumblingWindow",
+    "ValueState",
     "WindowedStream",
     "col",
     "committed_files",

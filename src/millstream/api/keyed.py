@@ -9,7 +9,9 @@ from millstream.api.places import caller
 from millstream.api.stream import DataStream
 from millstream.errors import Diagnostic, SpecError
 from millstream.plan.expressions import Expr
+from millstream.plan.nodes import OnError
 from millstream.plan.options import Duration
+from millstream.plan.processing import BucketFunction, ProcessFunction
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +34,18 @@ class KeyedStream:
     def window(self, window: TumblingWindow) -> WindowedStream:
         """Cut each key's rows by time."""
         return WindowedStream(self, window)
+
+    def process(
+        self,
+        function: type[ProcessFunction] | type[BucketFunction] | str,
+        *,
+        name: str | None = None,
+        on_error: OnError = "fail",
+        buckets: int | None = None,
+        timeout: str | None = None,
+    ) -> DataStream:
+        """A class that sees each key's rows, with state and timers; `output(name)` of the result reads its side outputs."""
+        return self.stream._then("process", name, on_error, key_by=self.columns, function=function, buckets=buckets, timeout=timeout)
 
     def aggregate(self, **aggregates: Expr) -> DataStream:
         """Running totals per key."""

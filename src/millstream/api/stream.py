@@ -83,6 +83,14 @@ class DataStream:
         """The rows of this stream and of others, columns matched by name."""
         return self._then("union", name, "fail", others)
 
+    def dedup(self, *key: str, within: str, name: str | None = None, on_error: OnError = "fail") -> DataStream:
+        """The first row of each key by event time, and none of the others up to `within` after it."""
+        return self._then("dedup", name, on_error, key=key, within=within)
+
+    def output(self, side: str, *, name: str | None = None) -> DataStream:
+        """The rows that a process function yields for one of its side outputs."""
+        return self._then("output", name, "fail", side=side)
+
     def split(self, *, default: str = "rest", **conditions: Value) -> Split:
         """Route rows by content: each row goes to the first branch whose condition is true, or to the default branch."""
         branches: dict[str, DataStream] = {}

@@ -16,6 +16,12 @@ from millstream.plan.secrets import Redactor
 
 NODE_MARK = re.compile(r"millstream-node: (\S+)")
 SCHEMA_MARK = "millstream-schema:"
+KEY_MARK = re.compile(r"millstream-key: (.+)")
+_KEYED_MARKS = {
+    "millstream-badkey:": ("MS075", "filter such rows out before, or `on_error: drop` or `{dead_letter: SINK}`"),
+    "millstream-timeout:": ("MS076", "correct the function, or raise `timeout`; the epoch is repeated, and no row is lost"),
+    "millstream-state:": ("MS077", "declare the state as it was and add another, or `--reset QUERY` starts anew without state"),
+}
 _FRAME = re.compile(r'File "([^"]+)", line (\d+), in (\S+)(?:\n\s+(?!File)([^\n]+))?')
 _CONDITION = re.compile(r"\[([A-Z][A-Z0-9_.]+)\]")
 _SQL_PLACE = re.compile(r"== SQL(?: of [^(]*)?\(line (\d+), position (\d+)\) ==")
@@ -84,27 +90,37 @@ def _python(text: str, nodes: Sequence[Node], where: str) -> Diagnostic | None:
             "MS064",
             f"`{mark[1]}`: {sentence}",
             _place(node, "function"),
+            detail=f"key: {key[1]}" if (key := KEY_MARK.search(text)) else "",
             help="return a batch of the declared schema, or correct `schema`",
         )
-    frames = [match for match in _FRAME.finditer(text) if not _foreign(match[1])]
-    detail = (
-        f"{frames[-1][1]}:{frames[-1][2]} in {frames[-1][3]}" + (f"\n    {frames[-1][4].strip()}" if frames[-1][4] else "")
-        if frames
-        else ""
-    )
+    detail = _users_line(text)
+    for known, (code, help_) in _KEYED_MARKS.items():
+        if known in text:
+            sentence = text.split(known, 1)[1].strip().splitlines()[0]
+            return Diagnostic(code, f"`{mark[1]}`: {sentence}", _place(node, "function"), detail=detail, help=help_)
+    key = KEY_MARK.search(text)
     return Diagnostic(
         "MS063",
         f"the function of `{mark[1]}` raised {reason}",
         _place(node, "function"),
-        detail=detail,
+        detail="\n".join(part for part in (f"key: {key[1]}" if key else "", detail) if part),
         help="`on_error: drop` or `{dead_letter: SINK}` lets the good rows pass",
     )
+
+
+def _users_line(text: str) -> str:
+    """The place in the user's own code, the innermost."""
+    frames = [match for match in _FRAME.finditer(text) if not _foreign(match[1])]
+    if not frames:
+        return ""
+    last = frames[-1]
+    return f"{last[1]}:{last[2]} in {last[3]}" + (f"\n    {last[4].strip()}" if last[4] else "")
 
 
 def _worker(text: str, nodes: Sequence[Node], where: str) -> Diagnostic | None:
     if "Python worker exited unexpectedly" not in text and "Python worker failed to connect" not in text:
         return None
-    python = [node for node in nodes if node.component.type == "python"]
+    python = [node for node in nodes if node.component.type in {"python", "process"}]
     name = f" of `{python[0].name}`" if len(python) == 1 else ""
     place = _place(python[0], "function") if len(python) == 1 else None
     return Diagnostic(

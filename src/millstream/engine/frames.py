@@ -12,7 +12,7 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from millstream.engine.lowering import Lowering, good
+from millstream.engine.lowering import Lowering, good, visible
 from millstream.engine.staging import stage_once
 from millstream.plan.components import REJECT, Transform
 from millstream.plan.cutting import QueryPlan
@@ -33,10 +33,10 @@ class EpochFrames:
         """How often the root has been read."""
         self._adopt_root(root)
 
-    def rows(self, name: str) -> DataFrame:
-        """The good rows of a node."""
-        frame = self._frame(name)
-        return good(frame) if self._rejects(self._plan.node(name)) else frame
+    def rows(self, name: str, reader: Node | None = None) -> DataFrame:
+        """The good rows of a node that a reader sees."""
+        frame, node = self._frame(name), self._plan.node(name)
+        return visible(good(frame) if self._rejects(node) else frame, node, reader)
 
     def for_sink(self, sink: Node) -> DataFrame:
         """What a sink is to receive in this epoch."""
@@ -73,7 +73,7 @@ class EpochFrames:
     def _frame(self, name: str) -> DataFrame:
         if name not in self._full:
             node = self._plan.node(name)
-            inputs = {parent: self.rows(parent) for parent in node.inputs}
+            inputs = {parent: self.rows(parent, node) for parent in node.inputs}
             frame = self._lowering.lower(node, inputs, self._spark, self._clock)
             if node.isolates:
                 frame = _owned(frame, node)

@@ -39,7 +39,8 @@ class Lowering:
         frames: dict[str, DataFrame] = {}
         rejects: list[DataFrame] = []
         for node in plan.streamed:
-            frame = self.lower(node, frames, self.spark)
+            inputs = {name: visible(frames[name], plan.node(name), node) for name in node.inputs}
+            frame = self.lower(node, inputs, self.spark)
             frames[node.name] = frame
             if node.isolates and node is not plan.root:
                 frames[node.name] = good(frame)
@@ -64,6 +65,14 @@ class Lowering:
             schema=self.schemas.get(node.name),
             clock=clock,
         )
+
+
+def visible(frame: DataFrame, node: Node, reader: Node | None = None) -> DataFrame:
+    """The rows of a node that a reader sees: not those of its side outputs, unless it asks for them."""
+    column = node.component.side_column if isinstance(node.component, Transform) else ""
+    if not column or (reader is not None and isinstance(reader.component, Transform) and reader.component.reads_sides):
+        return frame
+    return frame.where(F.col(column).isNull()).drop(column)
 
 
 def good(frame: DataFrame) -> DataFrame:

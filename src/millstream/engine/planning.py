@@ -64,7 +64,7 @@ def _analysed(topology: Topology, checkpoint: Checkpoint, spark: object) -> tupl
     from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
     from millstream.engine.failures import translate
-    from millstream.engine.lowering import Lowering, good
+    from millstream.engine.lowering import Lowering, good, visible
 
     assert isinstance(spark, SparkSession)
     lowering = Lowering(spark, checkpoint, topology.directory)
@@ -77,9 +77,10 @@ def _analysed(topology: Topology, checkpoint: Checkpoint, spark: object) -> tupl
             schema = node.component.output() or node.component.discover(spark, lowering.context(node))
             frames[node.name] = spark.createDataFrame([], from_arrow_schema(schema))
         else:
-            frame = lowering.lower(node, frames, spark)
+            inputs = {name: visible(frames[name], topology.node(name), node) for name in node.inputs}
+            frame = lowering.lower(node, inputs, spark)
             frames[node.name] = good(frame) if REJECT in frame.columns else frame
-        schemas[node.name] = to_arrow_schema(frames[node.name].schema)
+        schemas[node.name] = to_arrow_schema(visible(frames[node.name], node).schema)
 
     for node in topology.ordered():
         if node.kind == "sink" or any(name not in frames for name in node.inputs):

@@ -55,6 +55,8 @@ class NodeContext:
     """A source's pinned schema."""
     clock: str = ""
     """The epoch's time, for `now()`."""
+    event_time: str = ""
+    """The column that holds the event time of the input; empty when none is declared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +172,10 @@ class Transform(Component):
     """Rows in, rows out."""
 
     dear: ClassVar[bool] = False
+    side_column: ClassVar[str] = ""
+    """The hidden column of a node with side outputs: null for its main rows, which are all that its readers see."""
+    reads_sides: ClassVar[bool] = False
+    """Whether it sees the hidden column of its input."""
 
     @property
     def deterministic(self) -> bool:

@@ -74,6 +74,10 @@ class FunctionRef:
             return ""
         return f"`{module_name}` has no `{name}`; {nearest(name, names)}"
 
+    def attribute(self, name: str) -> Any:
+        """An attribute of a callable that Python code handed over; None when there is none."""
+        return getattr(self._callable, name, None)
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, FunctionRef):
             return NotImplemented
