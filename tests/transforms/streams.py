@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,8 @@ from millstream.clients.storage import LocalStorage
 from millstream.engine.lowering import visible
 from millstream.plan.components import NodeContext, Transform
 from millstream.plan.nodes import Node
+from millstream.plan.processing import Moment, as_micros
+from millstream.transforms.buckets import from_bytes, to_bytes
 
 Row = dict[str, Any]
 
@@ -60,3 +63,35 @@ class Stream:
 
 def flat(epochs: list[list[Row]]) -> list[Row]:
     return [row for rows in epochs for row in rows]
+
+
+class Bucket:
+    """One bucket without Spark: its state goes through bytes between epochs, as it does in a checkpoint."""
+
+    def __init__(self, function: type, schema: pa.Schema, keys: tuple[str, ...] = ("user",), *, isolate: bool = False) -> None:
+        from millstream.transforms.process import Process
+
+        self.schema = schema
+        self.runner = Process(key_by=keys, function=function).runner(function(), schema, ("at",), isolate)
+        self.blob: bytes | None = None
+        self.event: int | None = None
+        self.clock: int | None = None
+
+    def epoch(self, rows: Sequence[Row], watermark: datetime | None = None, now: datetime = datetime(2026, 1, 1, tzinfo=UTC)) -> list[Row]:
+        """What comes out of an epoch; the state is as after it."""
+        moment = Moment(as_micros(watermark) if watermark else 0, as_micros(now))
+        table = pa.Table.from_pylist(list(rows), self.schema) if rows else None
+        visit = self.runner.visit(table, from_bytes(self.blob) if self.blob else None, moment)
+        self.blob = to_bytes(visit.state) if visit.state.num_rows else None
+        self.event, self.clock = visit.event, visit.clock
+        return [row for batch in visit.batches for row in batch.to_pylist()]
+
+    @property
+    def stored(self) -> list[Row]:
+        return from_bytes(self.blob).to_pylist() if self.blob else []
+
+
+def main_rows(rows: list[Row]) -> list[Row]:
+    return [
+        {k: v for k, v in row.items() if k not in {"_side", "_reject"}} for row in rows if not row.get("_side") and not row.get("_reject")
+    ]

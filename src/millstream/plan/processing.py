@@ -119,7 +119,8 @@ class ProcessFunction:
 
     def on_clock(self, key: Any, time: datetime, state: KeyState, timers: Timers) -> Any:
         """The clock has reached a time that was set with `timers.at_clock`. A class that has this method makes an epoch run at every
-        trigger, rows or not."""
+        trigger, rows or not.
+        """
         return ()
 
 

@@ -34,8 +34,8 @@ class Process(Transform):
     from `millstream.BucketFunction` gets a whole bucket of keys as Arrow tables instead.
 
     Rows of a key arrive in the order of event time within an epoch. A row that is later than the watermark reaches the function too:
-    compare with `timers.watermark`. Timers up to the watermark fire before the rows of an epoch are handed over, and at the end of a bounded
-    input all of them do (`timers.at_end`); timers of the clock do not wait for it. A time to live counts by the clock of the epochs.
+    compare with `timers.watermark`. Timers up to the watermark fire before the rows of an epoch are handed over, and at the end of a
+    bounded input all of them do (`timers.at_end`), but not those of the clock. A time to live counts by the clock of the epochs.
 
     Bad rows: a null key, and with `on_error` all rows of a key in an epoch in which the function raises; the key's state stays as it was.
     """
@@ -97,14 +97,17 @@ class Process(Transform):
         (frame,) = frames.values()
         function = self._load(context.directory)
         keyed = Keyed(frame, self.key_by, context, self.buckets, self.timeout)
-        shape = _shape(function, context.isolate)
         with by_value(context.directory, type(function)), travelling():
-            if isinstance(function, BucketFunction):
-                states = spark_types(types.schema(function.state))
-                return keyed.visited(WholeRunner(function, self.key_by, keyed.schema, states, shape, keyed.order), False, shape.schema)
-            ticks = type(function).on_clock is not ProcessFunction.on_clock
-            runner = KeyedRunner(function, _layout(function, keyed), shape, keyed.order, ticks)
-            return keyed.visited(runner, ticks, shape.schema)
+            runner = self.runner(function, keyed.schema, keyed.order, context.isolate)
+            return keyed.visited(runner, _ticks(function), runner.shape.schema)
+
+    def runner(self, function: Any, schema: pa.Schema, order: tuple[str, ...], isolate: bool) -> KeyedRunner | WholeRunner:
+        """What calls the function in the workers, for rows of this schema."""
+        shape = _shape(function, isolate)
+        if isinstance(function, BucketFunction):
+            return WholeRunner(function, self.key_by, schema, spark_types(types.schema(function.state)), shape, order)
+        keys = pa.schema([schema.field(name) for name in self.key_by])
+        return KeyedRunner(function, _layout(function, keys), shape, order, _ticks(function))
 
     def _load(self, directory: Path) -> Any:
         """An instance of the class, its declarations looked through."""
@@ -115,6 +118,10 @@ class Process(Transform):
             function = made()
             for columns in (function.output, *function.outputs.values()):
                 types.schema(columns)
+            if isinstance(function, BucketFunction):
+                types.schema(function.state)
+            else:
+                _layout(function, pa.schema([]))
             if not function.output:
                 raise ValueError(f"`{self.function.reference}` declares no `output`: the columns of what comes out")
         except (ValueError, TypeError) as error:
@@ -127,10 +134,17 @@ def _shape(function: Any, isolate: bool) -> Shape:
     return Shape(spark_types(types.schema(function.output)), sides, isolate)
 
 
-def _layout(function: ProcessFunction, keyed: Keyed) -> Layout:
+def _layout(function: ProcessFunction, keys: pa.Schema) -> Layout:
+    for name in function.state:
+        if not name.isidentifier() or name.startswith("_"):
+            raise ValueError(f"`{name}` cannot be the name of a state: letters, digits and `_`, and it starts with a letter")
     columns = [pa.field(name, _column_type(state)) for name, state in function.state.items()]
-    keys = pa.schema([pa.field(name, keyed.schema.field(name).type) for name in keyed.keys])
     return Layout(keys, pa.schema(columns), {name: (state.kind, state.ttl_ms) for name, state in function.state.items()})
+
+
+def _ticks(function: Any) -> bool:
+    """Whether it waits for the clock."""
+    return isinstance(function, ProcessFunction) and type(function).on_clock is not ProcessFunction.on_clock
 
 
 def _column_type(state: State) -> pa.DataType:

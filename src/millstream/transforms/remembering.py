@@ -20,6 +20,8 @@ from millstream.plan.states import KeyState
 from millstream.transforms.emitting import column
 
 EVENT, CLOCK, EVENT_NEXT, CLOCK_NEXT, EXPIRES = "_event", "_clock", "_event_next", "_clock_next", "_expires"
+KEY = "key."
+"""Before the names of key columns: a state may be called like one."""
 _OWN = pa.schema(
     [
         (EVENT, pa.list_(pa.int64())),
@@ -45,7 +47,11 @@ class Layout:
 
     @property
     def schema(self) -> pa.Schema:
-        return pa.schema([*self.keys, *self.states, *_OWN])
+        return pa.schema([*(pa.field(f"{KEY}{field.name}", field.type) for field in self.keys), *self.states, *_OWN])
+
+    def keys_of(self, table: pa.Table) -> pa.Table:
+        """The keys in a state table, by the names that they have in rows."""
+        return table.select(range(len(self.keys))).rename_columns(self.keys.names)
 
     def opened(self, stored: pa.Table | None) -> pa.Table:
         """The stored table as this layout has it; states that are new are empty."""

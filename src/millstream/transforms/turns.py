@@ -74,7 +74,7 @@ class KeyedRunner:
             try:
                 found, row = self._turn(turn, stored, moment, careful)
                 emitted += found
-            except Exception as error:  # noqa: BLE001 — whatever the user's function raises
+            except Exception as error:
                 if not self.shape.isolate or (isinstance(error, WrongResultError) and not isinstance(error, WrongValueError)):
                     error.add_note(f"millstream-key: {_shown(turn.key)}")
                     raise
@@ -120,18 +120,19 @@ class KeyedRunner:
         places = np.union1d(due(table, EVENT_NEXT, moment.watermark_us), due(table, CLOCK_NEXT, moment.now_us))
         names = self.layout.keys.names
         if rows is None:
-            yield from (Turn(key, int(place), None) for key, place in zip(_tuples(table, names, places), places, strict=True))
+            yield from (Turn(key, int(place), None) for key, place in zip(_tuples(self.layout.keys_of(table), places), places, strict=True))
             return
-        of_state, of_rows = codes([table.select(names), rows.select(names).cast(self.layout.keys)], names)
+        keys = self.layout.keys_of(table)
+        of_state, of_rows = codes([keys, rows.select(names).cast(self.layout.keys)], names)
         place_of = np.full(max(of_state.max(initial=-1), of_rows.max(initial=-1)) + 1, -1, dtype=np.int64)
         place_of[of_state] = np.arange(len(of_state))
         ordered, groups = sorted_by(rows, of_rows, self.order)
         found, starts = np.unique(groups, return_index=True)
         alone = places[~np.isin(of_state[places], found)]
-        yield from (Turn(key, int(place), None) for key, place in zip(_tuples(table, names, alone), alone, strict=True))
+        yield from (Turn(key, int(place), None) for key, place in zip(_tuples(keys, alone), alone, strict=True))
         (batch,) = ordered.to_batches()
         ends = np.append(starts[1:], len(groups))
-        for key, code, start, end in zip(_tuples(ordered, names, starts), found, starts, ends, strict=True):
+        for key, code, start, end in zip(_tuples(ordered.select(names), starts), found, starts, ends, strict=True):
             yield Turn(key, int(place_of[code]), batch.slice(start, end - start))
 
     def _rejected(self, turn: Turn, error: Exception) -> list[pa.RecordBatch]:
@@ -145,8 +146,8 @@ class KeyedRunner:
         return self.layout.row(turn.key, state, event, {time for time in stored[CLOCK] or () if time > moment.now_us})
 
 
-def _tuples(table: pa.Table, names: list[str], places: np.ndarray[Any, Any]) -> Iterator[tuple[Any, ...]]:
-    taken = table.select(names).take(pa.array(places, pa.int64()))
+def _tuples(table: pa.Table, places: np.ndarray[Any, Any]) -> Iterator[tuple[Any, ...]]:
+    taken = table.take(pa.array(places, pa.int64()))
     return zip(*(column.to_pylist() for column in taken.columns), strict=True)
 
 

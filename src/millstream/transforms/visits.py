@@ -64,14 +64,14 @@ class BucketVisits:
             if event is None and clock is None:
                 return iter(())
             if (event is not None and event <= (moment.watermark_us or 0)) or (clock is not None and clock <= moment.now_us):
-                return iter(self._visit(None, moment))
-            self._set_alarm(event, clock, moment)
+                return iter(self._visit(None, moment, expiredTimerInfo.getExpiryTimeInMs()))
+            self._set_alarm(event, clock, moment, expiredTimerInfo.getExpiryTimeInMs())
             return iter(())
 
     def close(self) -> None:
         """Spark asks for it."""
 
-    def _visit(self, rows: pa.Table | None, moment: Moment) -> list[Any]:
+    def _visit(self, rows: pa.Table | None, moment: Moment, expired: int = -1) -> list[Any]:
         stored = self._state.get()
         before = from_bytes(stored[0]) if stored else None
         with _limited(self._timeout_ms):
@@ -81,17 +81,19 @@ class BucketVisits:
                 self._state.update((to_bytes(visit.state),))
         elif stored:
             self._state.clear()
-        self._set_alarm(visit.event, visit.clock, moment)
+        self._set_alarm(visit.event, visit.clock, moment, expired)
         return _packed(visit.batches)
 
-    def _set_alarm(self, event: int | None, clock: int | None, moment: Moment) -> None:
-        """One timer of Spark's, at the earliest deadline. It fires when the time is greater than its own, hence one millisecond before."""
+    def _set_alarm(self, event: int | None, clock: int | None, moment: Moment, expired: int) -> None:
+        """One timer of Spark's, at the earliest deadline. Spark deletes the expired one after the visit: it cannot be set again."""
         held = self._alarm.get()
         armed, wanted = held[2] if held else None, self._wanted(event, clock, moment)
+        if wanted is not None and wanted <= expired:
+            wanted = expired + 1
         if held == (event, clock, wanted) or (held is None and wanted is None):
             return
         if armed != wanted:
-            if armed is not None:
+            if armed not in (None, expired):
                 self._handle.deleteTimer(armed)
             if wanted is not None:
                 self._handle.registerTimer(wanted)
@@ -101,11 +103,12 @@ class BucketVisits:
             self._alarm.update((event, clock, wanted))
 
     def _wanted(self, event: int | None, clock: int | None, moment: Moment) -> int | None:
+        """In milliseconds of the operator's kind of time."""
         if self._mode == "EventTime":
-            return None if event is None else -(-event // 1000) - 1
-        times = [] if clock is None else [-(-clock // 1000) - 1]
+            return None if event is None else -(-event // 1000)
+        times = [] if clock is None else [-(-clock // 1000)]
         if event is not None:
-            times.append(moment.now_us // 1000)
+            times.append(moment.now_us // 1000 + 1)
         return min(times, default=None)
 
     def _moment(self, values: Any, now: int) -> Moment:
