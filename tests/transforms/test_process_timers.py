@@ -7,10 +7,10 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from tests.transforms.streams import Bucket, main_rows
 
 from millstream import ProcessFunction, ValueState
 from millstream.plan.processing import Moment, TimerError, as_micros
-from tests.transforms.streams import Bucket, main_rows
 
 T0 = datetime(2026, 1, 1, tzinfo=UTC)
 END = datetime(9500, 1, 1, tzinfo=UTC)
