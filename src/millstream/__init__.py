@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from millstream.api.environment import StreamEnvironment
-    from millstream.api.keyed import KeyedStream, TumblingWindow, WindowedStream
+    from millstream.api.keyed import KeyedStream, WindowedStream
     from millstream.api.stream import DataStream, Flow, Split
     from millstream.connectors.blackhole.sink import BlackholeSink
     from millstream.connectors.file.committed import committed_files, read_committed
@@ -21,18 +21,39 @@ if TYPE_CHECKING:
     from millstream.connectors.print.sink import PrintSink
     from millstream.errors import Diagnostic, MillstreamError
     from millstream.observe.report import Report
+    from millstream.plan.aggregates import (
+        approx_count_distinct,
+        approx_percentile,
+        avg,
+        collect,
+        collect_set,
+        count,
+        count_distinct,
+        first,
+        last,
+        max_,
+        median,
+        min_,
+        percentile,
+        stddev,
+        sum_,
+        top_k,
+        variance,
+    )
+    from millstream.plan.declarations import function
     from millstream.plan.expressions import Expr, col, func, lit, sql
     from millstream.plan.processing import BucketFunction, BucketResult, Moment, ProcessFunction, Timers
     from millstream.plan.running import RunOptions
     from millstream.plan.settings import Settings
     from millstream.plan.states import KeyState, ListState, MapState, ValueState
+    from millstream.plan.time import EventTime
     from millstream.plan.topology import Topology
+    from millstream.plan.windows import SessionWindow, SlidingWindow, TumblingWindow
     from millstream.spec.files import load_pipeline
 
 _HOMES = {
     "StreamEnvironment": "api.environment",
     "KeyedStream": "api.keyed",
-    "TumblingWindow": "api.keyed",
     "WindowedStream": "api.keyed",
     "DataStream": "api.stream",
     "Flow": "api.stream",
@@ -49,6 +70,24 @@ _HOMES = {
     "Diagnostic": "errors",
     "MillstreamError": "errors",
     "Report": "observe.report",
+    "function": "plan.declarations",
+    "approx_count_distinct": "plan.aggregates",
+    "approx_percentile": "plan.aggregates",
+    "avg": "plan.aggregates",
+    "collect": "plan.aggregates",
+    "collect_set": "plan.aggregates",
+    "count": "plan.aggregates",
+    "count_distinct": "plan.aggregates",
+    "first": "plan.aggregates",
+    "last": "plan.aggregates",
+    "max_": "plan.aggregates",
+    "median": "plan.aggregates",
+    "min_": "plan.aggregates",
+    "percentile": "plan.aggregates",
+    "stddev": "plan.aggregates",
+    "sum_": "plan.aggregates",
+    "top_k": "plan.aggregates",
+    "variance": "plan.aggregates",
     "Expr": "plan.expressions",
     "col": "plan.expressions",
     "func": "plan.expressions",
@@ -65,7 +104,11 @@ _HOMES = {
     "ValueState": "plan.states",
     "RunOptions": "plan.running",
     "Settings": "plan.settings",
+    "EventTime": "plan.time",
     "Topology": "plan.topology",
+    "SessionWindow": "plan.windows",
+    "SlidingWindow": "plan.windows",
+    "TumblingWindow": "plan.windows",
     "load_pipeline": "spec.files",
 }
 
@@ -75,6 +118,7 @@ __all__ = [
     "BucketResult",
     "DataStream",
     "Diagnostic",
+    "EventTime",
     "Expr",
     "FileSink",
     "FileSource",
@@ -92,7 +136,9 @@ __all__ = [
     "ProcessFunction",
     "Report",
     "RunOptions",
+    "SessionWindow",
     "Settings",
+    "SlidingWindow",
     "Split",
     "StreamEnvironment",
     "Timers",
@@ -100,13 +146,31 @@ __all__ = [
     "TumblingWindow",
     "ValueState",
     "WindowedStream",
+    "approx_count_distinct",
+    "approx_percentile",
+    "avg",
     "col",
+    "collect",
+    "collect_set",
     "committed_files",
+    "count",
+    "count_distinct",
+    "first",
     "func",
+    "function",
+    "last",
     "lit",
     "load_pipeline",
+    "max_",
+    "median",
+    "min_",
+    "percentile",
     "read_committed",
     "sql",
+    "stddev",
+    "sum_",
+    "top_k",
+    "variance",
 ]
 
 

@@ -1,7 +1,7 @@
 """Every diagnostic code, what it means and what to do: the text behind `millstream explain` and `docs/errors.md`.
 
 A code is never reused for another meaning. The tens say where it comes from: 0–1 the file, 2–3 the plan, 4 the machine,
-5 the checkpoint, 6 the run.
+5 the checkpoint, 6–7 the run, 8 functions.
 """
 
 from __future__ import annotations
@@ -102,6 +102,16 @@ CODES: dict[str, Code] = {
         "Names of nodes are letters, digits, `_`, `-` and dots, and start with a letter; names that start with `_` are ours.",
         "Rename the node.",
     ),
+    "MS018": Code(
+        "the function does not say what type it returns",
+        "Spark has to know the type of every column before a row is read, and a Python function does not tell by itself.",
+        'Decorate it with `@millstream.function(returns="int64")`, or write the type beside its name under `functions`.',
+    ),
+    "MS019": Code(
+        "the function has the name of one of Spark's own",
+        "It would take the place of Spark's function in every query of the session.",
+        "Give it another name under `functions`; the name in Python can stay.",
+    ),
     "MS020": Code(
         "two nodes share a name",
         "A name is a node's identity in plans, metrics and checkpoints.",
@@ -138,6 +148,11 @@ CODES: dict[str, Code] = {
         "the query could not be checked without Spark",
         "The query uses syntax that the offline checker does not know. Spark may well accept it.",
         "`millstream plan` asks Spark itself.",
+    ),
+    "MS029": Code(
+        "the aggregate does not fit",
+        "The expression is not an aggregate, or adds up a column that is not a number.",
+        "The message names the column and its type; cast it before.",
     ),
     "MS030": Code(
         "stateful SQL is not supported yet",
@@ -176,14 +191,19 @@ CODES: dict[str, Code] = {
         "See the changelog for what the next versions bring.",
     ),
     "MS037": Code(
-        "no such side output",
-        "An `output` node reads what a `process` node's class declares in `outputs`, by its name.",
-        "Use the nearest name shown, or declare the output in the class.",
+        "an event time is missing",
+        "Windows, joins in time and the like close when the watermark passes, so every input needs a column that says when rows happened.",
+        "Add `event_time: {column: COLUMN, watermark: DELAY}` to the node that the message names.",
     ),
     "MS038": Code(
-        "rows cannot be told apart by this",
-        "A key must have values that are equal for certain: floats are not (-0.0, NaN, rounding), nested values cannot be compared.",
-        "Cast a float to a decimal or a string, take a field of a struct; declare `event_time` where rows are told apart by time.",
+        "this key cannot be used",
+        "Numbers with a fraction are not equal reliably, and maps cannot be compared.",
+        "Round or cast the column before, or take another key.",
+    ),
+    "MS039": Code(
+        "the state would grow without bound",
+        "Without a time limit every row must be remembered for ever.",
+        "Give a time limit, or say `unbounded: true` if the keys are few.",
     ),
     "MS040": Code(
         "no usable Java",
@@ -304,10 +324,26 @@ CODES: dict[str, Code] = {
         "Run again when it is back; no row is lost.",
     ),
     "MS070": Code("a pipeline test failed", "The rows differ from what `expect` says.", "See the difference shown."),
-    "MS075": Code(
+    "MS071": Code(
+        "rows came too late",
+        "Their window had closed, and its result is out; `late: fail` stops the pipeline then. Nothing of the epoch was written.",
+        "A longer `watermark` or `allowed_lateness` waits for them; `late: drop` or `late: {dead_letter: SINK}` lets the others pass.",
+    ),
+    "MS072": Code(
+        "a row has no usable event time",
+        "It is null, cannot be read, lies before 1970, or is further ahead of the clock than `max_ahead`: one such row would move the "
+        "watermark and make every other row late.",
+        "Correct the data or `event_time`; or `on_error: drop` or `{dead_letter: SINK}` for such rows.",
+    ),
+    "MS073": Code(
         "a key is null",
-        "A process function and `dedup` need every part of the key, and `dedup` the event time too.",
-        "Filter such rows out before, or say what to do with them: `on_error: drop` or `on_error: {dead_letter: SINK}`.",
+        "Rows are brought together by key, and a row without one belongs nowhere.",
+        "Filter such rows out before, or give the node `on_error: drop` or `{dead_letter: SINK}`.",
+    ),
+    "MS074": Code(
+        "no such side output",
+        "An `output` node reads what a `process` node's class declares in `outputs`, by its name.",
+        "Use the nearest name shown, or declare the output in the class.",
     ),
     "MS076": Code(
         "a process function did not return in time",
@@ -323,6 +359,12 @@ CODES: dict[str, Code] = {
         "Spark failed",
         "Spark stopped the query for a reason that Millstream does not translate.",
         "`--debug` shows the whole trace; the JVM's log is under the checkpoint.",
+    ),
+    "MS080": Code(
+        "an aggregate function is called where there is no group",
+        "An aggregate makes one value of all the rows of a group, and an epoch is not a group: without GROUP BY the result would "
+        "depend on how the rows were cut into epochs.",
+        "Call it in a `sql` transform with GROUP BY.",
     ),
     "MS099": Code(
         "a bug in Millstream", "This should not happen.", "Please report it, with the output of the same command under `--debug`."

@@ -69,10 +69,11 @@ def test_nodes_know_the_line_that_made_them() -> None:
     assert span.text.strip().startswith('env.from_rows(ROWS).filter("nope > 1"')
 
 
-def test_keyed_stages_say_that_they_come_later() -> None:
-    keyed = StreamEnvironment("p").from_rows(ROWS).key_by("user")
-    with pytest.raises(SpecError, match="MS036"):
-        keyed.window(TumblingWindow.of("5m")).aggregate(n=func.count(1))
+def test_a_window_without_an_event_time_names_the_node_that_needs_one() -> None:
+    env = StreamEnvironment("p")
+    env.from_rows(ROWS).key_by("user").window(TumblingWindow.of("5m")).aggregate(n=func.count(1)).to(BlackholeSink())
+    with pytest.raises(SpecError, match="MS037.*`rows` have none"):
+        env.execute()
 
 
 def test_a_wrong_plan_is_refused_before_anything_starts() -> None:

@@ -1,10 +1,12 @@
 """What may change between runs, and what may not."""
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from millstream import read_committed
 from millstream.errors import RunError
 
 pytestmark = pytest.mark.spark
@@ -48,6 +50,21 @@ def test_a_half_done_epoch_is_finished_with_the_plan_it_was_begun_with(pipeline:
     report = run(changed)
     assert report.epochs == 2
     assert sorted(row["n"] for row in changed.node("new").component.rows()) == [200]
+
+
+def test_a_run_that_fails_before_the_half_done_epoch_does_not_forget_its_plan(pipeline: Callable, run: Callable) -> None:
+    write(1)
+    files = TEXT.replace("type: memory", "type: file, format: parquet, path: out")
+    run(pipeline(files))
+    Path(".millstream/p/queries/rows/commits/0").unlink()
+    shutil.rmtree("out")
+    Path("out").write_text("in the way")
+    changed = files.replace("id * 2", "id * 100")
+    with pytest.raises(RunError):
+        run(pipeline(changed))
+    Path("out").unlink()
+    run(pipeline(changed))
+    assert read_committed("out")["n"].to_pylist() == [2]
 
 
 def test_what_happens_to_bad_rows_cannot_change_in_the_middle_of_an_epoch(pipeline: Callable, run: Callable) -> None:

@@ -6,7 +6,8 @@ env.from_source(FileSource(path="orders", format="json")).filter(col("amount") >
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,10 +18,13 @@ from millstream.api.places import caller
 from millstream.errors import Diagnostic, Span, SpecError
 from millstream.observe.report import Report
 from millstream.plan.components import Component, Sink, Source
+from millstream.plan.declarations import UserFunction, user_function
 from millstream.plan.document import inputs_for
+from millstream.plan.expressions import Expr, func
 from millstream.plan.nodes import CommonOptions, DeadLetter, Node, OnError
 from millstream.plan.running import RunOptions
 from millstream.plan.settings import Settings
+from millstream.plan.time import EventTime
 from millstream.plan.topology import Topology
 
 if TYPE_CHECKING:
@@ -35,14 +39,24 @@ class StreamEnvironment:
     def __init__(self, name: str = "pipeline", *, settings: Settings | None = None, spark: SparkSession | None = None) -> None:
         self.name, self.settings, self._spark = name, settings or Settings(), spark
         self._nodes: dict[str, Node] = {}
+        self._functions: dict[str, UserFunction] = {}
         place = caller()
         self._directory = Path(place.file).parent if place and Path(place.file).is_file() else Path.cwd()
 
     def from_source(
-        self, source: Source, name: str | None = None, *, primary_key: str | Iterable[str] = (), on_error: OnError = "fail"
+        self,
+        source: Source,
+        name: str | None = None,
+        *,
+        primary_key: str | Iterable[str] = (),
+        on_error: OnError = "fail",
+        event_time: EventTime | None = None,
     ) -> DataStream:
         """A stream of the rows of a source."""
-        return self._stream(self.add(source, (), name, primary_key, on_error))
+        chosen = self.add(source, (), name, primary_key, on_error)
+        if event_time is not None:
+            self.declare(chosen, event_time)
+        return self._stream(chosen)
 
     def from_rows(
         self,
@@ -60,9 +74,30 @@ class StreamEnvironment:
         """A sink for bad rows, to be given as `on_error`."""
         return DeadLetter(dead_letter=self.add(sink, (), name, (), "fail"))
 
+    def function(
+        self,
+        function: Callable[..., Any] | str,
+        name: str | None = None,
+        *,
+        returns: str | pa.DataType | None = None,
+        aggregate: bool | None = None,
+        deterministic: bool | None = None,
+    ) -> Callable[..., Expr]:
+        """A function of yours for SQL: one pyarrow Array per argument → one Array of equal length. `name` is what SQL calls it, by
+        default its own name; what comes back builds expressions: `double(col("x"))`.
+        """
+        options = {"function": function, "returns": returns, "aggregate": aggregate, "deterministic": deterministic}
+        chosen, place = name or _name_of(function), caller()
+        if chosen in self._functions:
+            raise SpecError(_taken(chosen, self._functions[chosen].span, place))
+        self._functions[chosen] = user_function(chosen, options, place)
+        call: Callable[..., Expr] = getattr(func, chosen)
+        return call
+
     def topology(self) -> Topology:
         """The plan so far."""
-        return Topology(self.name, tuple(self._nodes.values()), self.settings, directory=self._directory)
+        functions = tuple(self._functions.values())
+        return Topology(self.name, tuple(self._nodes.values()), self.settings, functions=functions, directory=self._directory)
 
     def execute(self, options: RunOptions | None = None) -> Report:
         """Run every stream that ends in a sink. Flows call this."""
@@ -72,7 +107,8 @@ class StreamEnvironment:
     def run_part(self, names: Iterable[str], settings: Settings) -> Report:
         """Run some of the nodes, as `collect` does."""
         chosen = set(names)
-        part = Topology(self.name, tuple(node for node in self._nodes.values() if node.name in chosen), settings, directory=self._directory)
+        nodes = tuple(node for node in self._nodes.values() if node.name in chosen)
+        part = replace(self.topology(), nodes=nodes, settings=settings)
         report: Report = registry.engine()(self._spark).run(part, RunOptions())
         return report
 
@@ -86,6 +122,11 @@ class StreamEnvironment:
             raise SpecError(_taken(chosen, self._nodes[chosen].span, place))
         self._nodes[chosen] = Node(chosen, component, inputs_for(component, inputs), options, place)
         return chosen
+
+    def declare(self, name: str, event_time: EventTime) -> None:
+        """Give a node its event time."""
+        node = self._nodes[name]
+        self._nodes[name] = replace(node, options=node.options.model_copy(update={"event_time": event_time}))
 
     def forget(self, name: str) -> None:
         """Take a node out again."""
@@ -103,6 +144,10 @@ class StreamEnvironment:
         from millstream.api.stream import DataStream
 
         return DataStream(self, name)
+
+
+def _name_of(function: Callable[..., Any] | str) -> str:
+    return function.rpartition(":")[2] if isinstance(function, str) else str(getattr(function, "__name__", type(function).__name__))
 
 
 def _taken(name: str, first: Span | None, second: Span | None) -> Diagnostic:

@@ -1,28 +1,19 @@
-"""Keyed streams and windows: the types are here, so that programs can be checked; running them comes with a later version."""
+"""Keyed streams and windows: rows that belong together, by key and by time.
+
+`stream.key_by("user").window(TumblingWindow.of("5m")).aggregate(total=sum_("amount"))` gives one row per user and five minutes;
+without the window, running totals. `key_by()` with no column brings all rows together.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import NoReturn
+from typing import Literal
 
-from millstream.api.places import caller
-from millstream.api.stream import DataStream
-from millstream.errors import Diagnostic, SpecError
-from millstream.plan.expressions import Expr
-from millstream.plan.nodes import OnError
-from millstream.plan.options import Duration
+from millstream.api.stream import DataStream, Value
+from millstream.plan.outcomes import OnError
 from millstream.plan.processing import BucketFunction, ProcessFunction
+from millstream.plan.windows import SessionWindow, SlidingWindow, TumblingWindow
 
-
-@dataclass(frozen=True, slots=True)
-class TumblingWindow:
-    """Windows of one size, one after the other."""
-
-    size: Duration
-
-    @classmethod
-    def of(cls, size: str) -> TumblingWindow:
-        return cls(Duration(size))
+AnyWindow = TumblingWindow | SlidingWindow | SessionWindow
 
 
 class KeyedStream:
@@ -31,7 +22,7 @@ class KeyedStream:
     def __init__(self, stream: DataStream, columns: tuple[str, ...]) -> None:
         self.stream, self.columns = stream, columns
 
-    def window(self, window: TumblingWindow) -> WindowedStream:
+    def window(self, window: AnyWindow) -> WindowedStream:
         """Cut each key's rows by time."""
         return WindowedStream(self, window)
 
@@ -45,23 +36,42 @@ class KeyedStream:
         timeout: str | None = None,
     ) -> DataStream:
         """A class that sees each key's rows, with state and timers; `output(name)` of the result reads its side outputs."""
-        return self.stream._then("process", name, on_error, key_by=self.columns, function=function, buckets=buckets, timeout=timeout)
+        return self.stream.then("process", name, on_error, key_by=self.columns, function=function, buckets=buckets, timeout=timeout)
 
-    def aggregate(self, **aggregates: Expr) -> DataStream:
-        """Running totals per key."""
-        _not_yet("an aggregate over a keyed stream")
+    def aggregate(self, *, name: str | None = None, on_error: OnError = "fail", **aggregates: Value) -> DataStream:
+        """Running totals per key, as a changelog."""
+        return self.stream.then("aggregate", name, on_error, key_by=self.columns, aggregate=_texts(aggregates))
 
 
 class WindowedStream:
     """Rows of one key and one window belong together."""
 
-    def __init__(self, keyed: KeyedStream, window: TumblingWindow) -> None:
+    def __init__(self, keyed: KeyedStream, window: AnyWindow) -> None:
         self.keyed, self.assigned = keyed, window
 
-    def aggregate(self, **aggregates: Expr) -> DataStream:
-        """One row per key and window."""
-        _not_yet("a windowed aggregate")
+    def aggregate(
+        self,
+        *,
+        emit: Literal["on_close", "updates"] = "on_close",
+        allowed_lateness: str | None = None,
+        late: OnError | None = None,
+        name: str | None = None,
+        on_error: OnError = "fail",
+        **aggregates: Value,
+    ) -> DataStream:
+        """One row per key and window, when the window has closed; or again with every update."""
+        return self.keyed.stream.then(
+            "window",
+            name,
+            on_error,
+            key_by=self.keyed.columns,
+            window=self.assigned,
+            aggregate=_texts(aggregates),
+            emit=emit,
+            allowed_lateness=allowed_lateness,
+            late=late,
+        )
 
 
-def _not_yet(what: str) -> NoReturn:
-    raise SpecError(Diagnostic("MS036", f"{what} cannot be run by this version", caller(), help="keyed stages come with the next version"))
+def _texts(aggregates: dict[str, Value]) -> dict[str, str]:
+    return {name: str(value) for name, value in aggregates.items()}

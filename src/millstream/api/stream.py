@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
@@ -18,6 +18,7 @@ from millstream.plan.components import Component, Sink
 from millstream.plan.expressions import Expr, sql
 from millstream.plan.nodes import OnError
 from millstream.plan.running import RunOptions
+from millstream.plan.time import EventTime
 from millstream.plan.topology import Topology
 from millstream.registry import Kind, Registry
 
@@ -39,23 +40,23 @@ class DataStream:
 
     def filter(self, where: Value, *, name: str | None = None, on_error: OnError = "fail") -> DataStream:
         """Keep the rows for which the condition is true."""
-        return self._then("filter", name, on_error, where=str(where))
+        return self.then("filter", name, on_error, where=str(where))
 
     def select(self, *columns: Value, name: str | None = None, on_error: OnError = "fail", **named: Value) -> DataStream:
         """Only these columns: by name, as `expression.alias("x")`, or as `x=expression`."""
-        return self._then("select", name, on_error, columns=_projection(columns, named))
+        return self.then("select", name, on_error, columns=_projection(columns, named))
 
     def with_columns(self, *, name: str | None = None, on_error: OnError = "fail", **columns: Value) -> DataStream:
         """Add columns, or replace those of the same name."""
-        return self._then("with_columns", name, on_error, columns={key: str(value) for key, value in columns.items()})
+        return self.then("with_columns", name, on_error, columns={key: str(value) for key, value in columns.items()})
 
     def drop(self, *columns: str, name: str | None = None) -> DataStream:
         """Leave columns out."""
-        return self._then("drop", name, "fail", columns=columns)
+        return self.then("drop", name, "fail", columns=columns)
 
     def sql(self, query: str, *others: DataStream, name: str | None = None, on_error: OnError = "fail") -> DataStream:
         """A SQL query; it names this stream, and others, by the names of their nodes."""
-        return self._then("sql", name, on_error, others, sql=query)
+        return self.then("sql", name, on_error, others, sql=query)
 
     def map_batches(
         self,
@@ -66,7 +67,7 @@ class DataStream:
         on_error: OnError = "fail",
     ) -> DataStream:
         """A function from one Arrow batch to one Arrow batch. Without `schema` it is run once on no rows to find out."""
-        return self._then("python", name, on_error, function=function, schema=schema)
+        return self.then("python", name, on_error, function=function, schema=schema)
 
     def flat_map(
         self,
@@ -77,19 +78,19 @@ class DataStream:
         on_error: OnError = "fail",
     ) -> DataStream:
         """A function from one Arrow batch to any number of them."""
-        return self._then("python", name, on_error, function=function, schema=schema)
+        return self.then("python", name, on_error, function=function, schema=schema)
 
     def union(self, *others: DataStream, name: str | None = None) -> DataStream:
         """The rows of this stream and of others, columns matched by name."""
-        return self._then("union", name, "fail", others)
+        return self.then("union", name, "fail", others)
 
     def dedup(self, *key: str, within: str, name: str | None = None, on_error: OnError = "fail") -> DataStream:
         """The first row of each key by event time, and none of the others up to `within` after it."""
-        return self._then("dedup", name, on_error, key=key, within=within)
+        return self.then("dedup", name, on_error, key=key, within=within)
 
     def output(self, side: str, *, name: str | None = None) -> DataStream:
         """The rows that a process function yields for one of its side outputs."""
-        return self._then("output", name, "fail", side=side)
+        return self.then("output", name, "fail", side=side)
 
     def split(self, *, default: str = "rest", **conditions: Value) -> Split:
         """Route rows by content: each row goes to the first branch whose condition is true, or to the default branch."""
@@ -122,7 +123,7 @@ class DataStream:
         name = self.environment.add(sink, (self.name,), f"{self.name}.collected", (), "fail")
         topology = self.environment.topology()
         chosen = [node.name for node in topology.upstream(name)]
-        letters = [node.dead_letter for node in topology.upstream(name) if node.dead_letter]
+        letters = [letter for node in topology.upstream(name) for letter in node.letters]
         with tempfile.TemporaryDirectory(prefix="millstream-") as folder:
             settings = self.environment.settings.model_copy(update={"checkpoint": folder})
             try:
@@ -132,7 +133,24 @@ class DataStream:
         table: pa.Table = sink.table()  # type: ignore[attr-defined]  # the memory sink's
         return table
 
-    def _then(self, type_name: str, name: str | None, on_error: OnError, others: tuple[DataStream, ...] = (), **options: Any) -> DataStream:
+    def with_event_time(
+        self,
+        column: str,
+        *,
+        watermark: str = "0s",
+        unit: Literal["s", "ms", "us"] | None = None,
+        format: str | None = None,
+        idle_after: str | None = None,
+        max_ahead: str = "1d",
+    ) -> DataStream:
+        """Say which column holds the time of these rows, and how long to wait for late ones."""
+        options = {"watermark": watermark, "unit": unit, "format": format, "idle_after": idle_after, "max_ahead": max_ahead}
+        event_time = EventTime.model_validate({"column": column, **{name: value for name, value in options.items() if value is not None}})
+        self.environment.declare(self.name, event_time)
+        return self
+
+    def then(self, type_name: str, name: str | None, on_error: OnError, others: tuple[DataStream, ...] = (), **options: Any) -> DataStream:
+        """A transform by its type, as YAML would name it; options that are None are left out."""
         component = _component("transform", type_name, **{key: value for key, value in options.items() if value is not None})
         inputs = (self.name, *(other.name for other in others))
         return DataStream(self.environment, self.environment.add(component, inputs, name, (), on_error))

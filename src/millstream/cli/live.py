@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -72,6 +73,7 @@ class Live:
             ("rows out", "right"),
             ("rows/s", "right"),
             ("bad", "right"),
+            *_columns(snapshot),
         ):
             table.add_column(heading, justify=side, style="dim" if heading == "" else None)  # type: ignore[arg-type]  # both are names that Rich knows
         for node in self._topology.nodes:
@@ -82,8 +84,19 @@ class Live:
                 *_cells(facts),
                 f"{self._rates.get(node.name, 0):,.0f}",
                 f"{facts.rejected:,}" if facts else "",
+                *([f"{facts.late:,}" if facts else "", _state(facts)] if _columns(snapshot) else []),
             )
         return table
+
+
+def _columns(snapshot: Snapshot) -> list[tuple[str, str]]:
+    """More columns for pipelines that remember."""
+    remembers = any(facts.state for facts in snapshot.nodes.values())
+    return [("late", "right"), ("state", "right")] if remembers else []
+
+
+def _state(facts: NodeFacts | None) -> str:
+    return f"{facts.state.rows:,} rows, {facts.state.memory_bytes >> 20:,} MB" if facts and facts.state else ""
 
 
 def _cells(facts: NodeFacts | None) -> tuple[str, str]:
@@ -96,4 +109,11 @@ def _number(value: int | None) -> str:
 
 def _progress(query: QueryFacts) -> str:
     epoch = "–" if query.last_epoch is None else query.last_epoch
-    return f"epoch {epoch} ({query.last_seconds:.2f} s), {query.lag_seconds:.1f} s behind"
+    return f"epoch {epoch} ({query.last_seconds:.2f} s), {query.lag_seconds:.1f} s behind{_watermark(query)}"
+
+
+def _watermark(query: QueryFacts) -> str:
+    if query.watermark is None:
+        return ""
+    at = datetime.fromtimestamp(query.watermark.at_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
+    return f", watermark {at} held by {query.watermark.slowest}"

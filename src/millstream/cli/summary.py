@@ -24,6 +24,8 @@ def summary(topology: Topology, report: Report) -> str:
         count = facts.rows_in if node.kind == "sink" else facts.rows_out
         verb = {"source": "read", "transform": "passed", "sink": "wrote"}[node.kind]
         rejected = f", {_plural(facts.rejected, 'bad row')}" if facts.rejected else ""
+        rejected += f", {_plural(facts.late, 'late row')}" if facts.late else ""
+        rejected += f", remembers {_plural(facts.state.rows, 'row')}" if facts.state and facts.state.rows else ""
         if count is not None or rejected:
             lines.append(f"  {node.name:<{width}}  {verb} {_plural(count or 0, 'row')}{rejected}")
     skipped = sum(query.skipped for query in report.queries.values())

@@ -19,6 +19,7 @@ from typing import Any
 from millstream.clients.storage import Storage
 from millstream.engine.lease import Lease, take
 from millstream.errors import Diagnostic, RunError
+from millstream.plan.time import FAR_MS
 
 OWN = "_millstream"
 
@@ -31,6 +32,12 @@ class OffsetEntry:
     time_ms: int
     offsets: tuple[Any, ...]
     """One per source, in the order of the plan; None where a source has none."""
+    watermark_ms: int = 0
+
+    @property
+    def flushes(self) -> bool:
+        """Whether the epoch is the one that closes everything at the end of a bounded input."""
+        return self.watermark_ms >= FAR_MS
 
 
 class Checkpoint:
@@ -139,7 +146,27 @@ class QueryCheckpoint:
             offsets = tuple(None if line == "-" else json.loads(line) for line in lines[2:] if line)
         except (ValueError, IndexError, UnicodeDecodeError) as error:
             raise RunError(damaged(f"{self.url}/{path}", str(error) or "it is cut off")) from None
-        return OffsetEntry(hashlib.sha256(data or b"").hexdigest(), int(metadata["batchTimestampMs"]), offsets)
+        digest = hashlib.sha256(data or b"").hexdigest()
+        return OffsetEntry(digest, int(metadata["batchTimestampMs"]), offsets, int(metadata.get("batchWatermarkMs", 0)))
+
+    def flushed(self) -> bool:
+        """Whether the end of a bounded input has been committed."""
+        committed = self.committed()
+        return committed >= 0 and self.entry(committed).flushes
+
+    def plan_flush(self, time_ms: int) -> bool:
+        """Plan one more epoch with no rows and a watermark that closes everything: the offset log's entry is the decision.
+
+        Spark finds a planned epoch that is not committed and runs it, again after a crash. An entry that stands there already was
+        planned after the end of the input and never run.
+        """
+        committed = self.committed()
+        if committed < 0:
+            return False
+        version, metadata, *offsets = (self.storage.read(f"offsets/{committed}") or b"").decode().split("\n")
+        changed = json.loads(metadata) | {"batchWatermarkMs": FAR_MS, "batchTimestampMs": time_ms}
+        self.storage.put(f"offsets/{committed + 1}", "\n".join([version, json.dumps(changed), *offsets]).encode())
+        return True
 
     def examine(self) -> None:
         """Read what a start relies on, so that damage is found before anything runs."""

@@ -7,21 +7,28 @@ from different histories: nothing is written then.
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from typing import Any
 
 from pyspark.sql import DataFrame
 
 from millstream.engine.checkpoint import OffsetEntry, QueryCheckpoint
 from millstream.engine.frames import EpochFrames
+from millstream.engine.functions import register
 from millstream.engine.lowering import Lowering
+from millstream.engine.operators import Operators
+from millstream.engine.watermarks import Watermarks
 from millstream.errors import Diagnostic, RunError
-from millstream.observe.facts import EpochFacts, Recorder
+from millstream.observe.facts import EpochFacts, Recorder, WatermarkFacts
 from millstream.plan.components import Epoch, LedgerEntry, Sink, Source, Staged
 from millstream.plan.cutting import QueryPlan
 from millstream.plan.nodes import Node
+
+_START_SECONDS = 60
 
 
 @dataclass
@@ -47,11 +54,14 @@ class EpochLoop:
     """The epoch after which a bounded input has no more rows."""
     scans: dict[int, int] = field(default_factory=dict)
     """epoch → how often its root was read: the divisor of Spark's own input count"""
+    watermarks: Watermarks | None = None
+    """The clocks of the inputs, for queries that go by event time."""
+    query: Any = None
+    """Spark's query, once it has started."""
+    started: threading.Event = field(default_factory=threading.Event)
 
     def __call__(self, frame: DataFrame, number: int) -> None:
-        if self.finished_at is not None and number > self.finished_at:
-            return
-        if self.stopping():
+        if self.stopping() or (self.finished_at is not None and number > self.finished_at):
             self.refused = True
             raise StopRequested
         try:
@@ -64,18 +74,30 @@ class EpochLoop:
         started, entry, plan = time.monotonic(), self.checkpoint.entry(number), self.plan_for(number)
         self.planned_at = entry.time_ms / 1000
         clock = datetime.fromtimestamp(entry.time_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S.%f")
-        frames = EpochFrames(plan, frame, self.lowering, number, clock, entry.time_ms)
+        frames = EpochFrames(
+            plan, frame, self._lowering_for(plan, frame), number, clock, entry.time_ms, self._operators if self.watermarks else None
+        )
         try:
             staged, skipped = self._stage(plan, frames, number, entry, clock)
             dropped = frames.dropped() if staged else {}
+            late = frames.late.counts() if frames.late else {}
+            watermark = self._keep_time(frames, self.planned_at) if self.watermarks else None
             self._commit(staged)
         finally:
             frames.release()
         self.planned_at = None
         self.scans[number] = frames.scans
-        self._note(plan, staged, skipped, dropped, number, time.monotonic() - started)
-        if self.bounded and self._exhausted(plan, entry):
+        facts = EpochFacts(plan.name, number, time.monotonic() - started, {}, dropped, tuple(skipped), late, watermark)
+        self._note(plan, staged, facts)
+        if entry.flushes or (self.bounded and self._exhausted(plan, entry)):
             self.finished_at = number
+
+    def _lowering_for(self, plan: QueryPlan, frame: DataFrame) -> Lowering:
+        """An epoch that was planned with other functions is finished with them."""
+        if plan.functions != self.lowering.functions:
+            register(frame.sparkSession, plan.functions, self.lowering.directory)
+            self.lowering = replace(self.lowering, functions=plan.functions)
+        return self.lowering
 
     def _stage(
         self, plan: QueryPlan, frames: EpochFrames, number: int, entry: OffsetEntry, clock: str
@@ -89,15 +111,35 @@ class EpochLoop:
                 if self._holds(sink, epoch):
                     skipped.append(sink.name)
                     continue
+                if plan.belated(sink) and not staged:
+                    frames.run()
                 rows = frames.for_sink(sink)
                 staged.append((sink, _sink(sink).stage(rows, epoch), epoch))
+            if not staged and plan.stateful:
+                frames.run()
+            if frames.late:
+                self.failed_node = plan.root.name
+                frames.late.refuse()
         except BaseException:
             for sink, work, epoch in staged:
                 _sink(sink).abort(work, epoch)
             raise
-        if not staged and plan.stateful:
-            frames.rows(plan.outlet.name).write.format("noop").mode("append").save()
         return staged, skipped
+
+    def _operators(self) -> Operators:
+        self.started.wait(_START_SECONDS)
+        return Operators(self.query)
+
+    def _keep_time(self, frames: EpochFrames, planned_at: float) -> WatermarkFacts | None:
+        """Follow the inputs' clocks; where one is silent and others are not, move Spark's on without it."""
+        assert self.watermarks is not None and frames.operators is not None
+        tracker = self.query.streamingQuery().watermarkTracker()
+        loud = self.watermarks.observe(frames.operators.saw())
+        target = self.watermarks.target(planned_at)
+        if target is not None and target > int(tracker.currentWatermark()):
+            tracker.setWatermark(target)
+        self.watermarks.ended(loud)
+        return self.watermarks.facts(int(tracker.currentWatermark()))
 
     def _commit(self, staged: list[tuple[Node, Staged, Epoch]]) -> None:
         for sink, work, epoch in staged:
@@ -126,22 +168,16 @@ class EpochLoop:
             )
         )
 
-    def _note(
-        self,
-        plan: QueryPlan,
-        staged: list[tuple[Node, Staged, Epoch]],
-        skipped: list[str],
-        dropped: dict[str, int],
-        number: int,
-        seconds: float,
-    ) -> None:
+    def _note(self, plan: QueryPlan, staged: list[tuple[Node, Staged, Epoch]], facts: EpochFacts) -> None:
         rows = {sink.name: work.rows for sink, work, _ in staged if work.rows is not None}
         letters = {sink.name: plan.rejecting(sink) for sink in plan.sinks}
-        rejected = dropped | {nodes[0].name: rows[name] for name, nodes in letters.items() if len(nodes) == 1 and name in rows}
-        self.recorder.epoch(EpochFacts(plan.name, number, seconds, rows, rejected, tuple(skipped)))
+        belated = {sink.name for sink in plan.sinks if plan.belated(sink)}
+        told = {nodes[0].name: rows[name] for name, nodes in letters.items() if len(nodes) == 1 and name in rows and name not in belated}
+        self.recorder.epoch(replace(facts, rows_out=rows, rejected={**facts.rejected, **told}))
         known: dict[str, int] = {}
         for sink in plan.sinks:
-            if sink.name in rows and sink.inputs and not letters[sink.name] and plan.node(sink.inputs[0]).kind == "transform":
+            plain = sink.inputs and sink.name not in belated and not letters[sink.name]
+            if plain and sink.name in rows and plan.node(sink.inputs[0]).kind == "transform":
                 known[sink.inputs[0]] = rows[sink.name]
         for name, count in known.items():
             self.recorder.passed(name, count)

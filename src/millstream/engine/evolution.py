@@ -16,6 +16,7 @@ from millstream.engine.checkpoint import OWN, Checkpoint, QueryCheckpoint
 from millstream.errors import Diagnostic, RunError
 from millstream.plan.cutting import QueryPlan, cut
 from millstream.plan.document import from_document, functions_of, node_document, to_document
+from millstream.plan.function_rules import calls_of
 from millstream.plan.nodes import Node
 from millstream.plan.topology import Topology
 
@@ -83,21 +84,23 @@ class PlanHistory:
         if stored is None:
             self._write([self._entry(self._query.committed() + 1)])
             return
-        last = stored["plans"][-1]
+        planned, committed, last = self._query.planned(), self._query.committed(), stored["plans"][-1]
+        begun = next((plan for plan in reversed(stored["plans"]) if plan["from"] <= planned), last)
         self._since = last["from"]
-        if not found:
-            return
-        planned, committed = self._query.planned(), self._query.committed()
-        if planned > committed:
-            self._finish_with(last, planned, accept_change)
-        self._since = planned + 1
-        self._write([*stored["plans"][-1:], self._entry(self._since)])
+        if planned > committed and (found or begun is not last):  # a run that changed the plan may itself have ended before the epoch did
+            self._finish_with(begun, planned, accept_change)
+        if found:
+            self._since = planned + 1
+            self._write([begun, self._entry(self._since)])
 
     def _finish_with(self, last: dict[str, Any], epoch: int, accept_change: bool) -> None:
         if last["document"] is not None:
             old = from_document(last["document"], self._topology.directory)
             self._earlier = next((replace(plan, hoists=False) for plan in cut(old) if plan.name == self._plan.name), None)
             self._refuse_other_rejects(epoch)
+            if accept_change and self._earlier is not None:
+                self._earlier = replace(self._earlier, functions=self._plan.functions)
+            self._refuse_other_functions(epoch)
         elif not accept_change:
             message = f"epoch {epoch} of query `{self._plan.name}` is half done, and the plan it was begun with could not be stored"
             raise RunError(Diagnostic("MS054", message, help="`--accept-change` finishes it with the plan at hand"))
@@ -110,8 +113,19 @@ class PlanHistory:
                 message = f"`on_error` of `{node.name}` cannot change while epoch {epoch} is half done"
                 raise RunError(Diagnostic("MS053", message, node.place("on_error"), help="run once with the old value, then change it"))
 
+    def _refuse_other_functions(self, epoch: int) -> None:
+        """Functions above the root make the frame that both plans get."""
+        earlier = {used.name: used for used in self._earlier.functions} if self._earlier is not None else {}
+        for node in self._plan.above:
+            for used in calls_of(node, self._plan.functions):
+                if earlier.get(used.name, used) != used:
+                    message = f"function `{used.name}`, which `{node.name}` calls, cannot change while epoch {epoch} is half done"
+                    help_ = "run once with the old one, then change it; or `--accept-change` finishes the epoch with the new one"
+                    raise RunError(Diagnostic("MS053", message, used.span, help=help_))
+
     def _entry(self, since: int) -> dict[str, Any]:
-        storable = all(ref.named for node in self._topology.nodes for ref in functions_of(node.component))
+        refs = [ref for node in self._topology.nodes for ref in functions_of(node.component)]
+        storable = all(ref.named for ref in [*refs, *(used.options.function for used in self._topology.functions)])
         return {"from": since, "nodes": _nodes(self._plan), "document": to_document(self._topology) if storable else None}
 
     def _write(self, plans: list[dict[str, Any]]) -> None:
@@ -129,11 +143,18 @@ def _path(query: str) -> str:
 
 def _nodes(plan: QueryPlan) -> dict[str, Any]:
     """Every node of the query as plain data."""
-    documents = {node.name: {**node_document(node), "from": list(node.inputs)} for node in (*plan.nodes, *plan.sinks)}
+    documents = {node.name: _document(node, plan) for node in (*plan.nodes, *plan.sinks)}
     return {
         name: {k: v for k, v in document.items() if k not in _COSMETIC}
         for name, document in json.loads(json.dumps(documents, default=str)).items()
     }
+
+
+def _document(node: Node, plan: QueryPlan) -> dict[str, Any]:
+    """A node as its YAML block, with the functions that it calls."""
+    document = {**node_document(node), "from": list(node.inputs)}
+    called = {used.name: used.document() for used in calls_of(node, plan.functions)}
+    return {**document, "functions": called} if called else document
 
 
 def _differences(name: str, old: Any, new: Any, plan: QueryPlan) -> Iterator[tuple[str, bool]]:
@@ -150,7 +171,7 @@ def _differences(name: str, old: Any, new: Any, plan: QueryPlan) -> Iterator[tup
 
 def _adjustable(plan: QueryPlan, name: str) -> frozenset[str]:
     nodes: list[Node] = [node for node in (*plan.nodes, *plan.sinks) if node.name == name]
-    return (nodes[0].component.adjustable if nodes else frozenset()) | {"on_error", "primary_key"}
+    return (nodes[0].component.adjustable if nodes else frozenset()) | {"on_error", "primary_key", "functions"}
 
 
 def _shown(value: Any) -> str:

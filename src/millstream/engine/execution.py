@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 from millstream.engine.checkpoint import Checkpoint
 from millstream.engine.evolution import admit
 from millstream.engine.failures import translate
+from millstream.engine.functions import registered
 from millstream.engine.lowering import Lowering
 from millstream.engine.queries import RunningQuery
 from millstream.errors import SpecError
@@ -40,6 +41,10 @@ class Execution:
             logging.getLogger(name).disabled = True
 
     def run(self, plans: list[QueryPlan]) -> None:
+        with registered(self._spark, self._topology.functions, self._topology.directory):
+            self._run(plans)
+
+    def _run(self, plans: list[QueryPlan]) -> None:
         queries = self._prepare(plans)
         self._recorder.state("running")
         for query in queries:
@@ -60,8 +65,9 @@ class Execution:
         for plan in plans:
             self._checkpoint.query(plan.name).examine()
         histories = [admit(self._topology, plan, self._checkpoint, self._options.accept_change) for plan in plans]
-        lowering = Lowering(self._spark, self._checkpoint, self._topology.directory, self._schemas(plans), self._redact.values)
-        settings, stop = self._topology.settings, self._options.stop
+        topology, hidden = self._topology, self._redact.values
+        lowering = Lowering(self._spark, self._checkpoint, topology.directory, self._schemas(plans), hidden, topology.functions)
+        settings, stop = topology.settings, self._options.stop
         return [
             RunningQuery(
                 history.plan, history, self._checkpoint, lowering, settings, self._recorder, stop, self._redact, self._topology.name

@@ -9,20 +9,22 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
+from millstream.engine.tracebacks import raised, user_frame
 from millstream.errors import Diagnostic, MillstreamError, RunError, Span, TransientError
+from millstream.plan.calls import mentions
 from millstream.plan.nodes import Node
 from millstream.plan.rules import text_place
 from millstream.plan.secrets import Redactor
 
 NODE_MARK = re.compile(r"millstream-node: (\S+)")
 SCHEMA_MARK = "millstream-schema:"
-KEY_MARK = re.compile(r"millstream-key: (.+)")
+FUNCTION_MARK = re.compile(r"millstream-function: (\S+)")
+RESULT_MARK = "millstream-result:"
+KEY_MARK = re.compile(r"millstream-at-key: (.+)")
 _KEYED_MARKS = {
-    "millstream-badkey:": ("MS075", "filter such rows out before, or `on_error: drop` or `{dead_letter: SINK}`"),
     "millstream-timeout:": ("MS076", "correct the function, or raise `timeout`; the epoch is repeated, and no row is lost"),
     "millstream-state:": ("MS077", "declare the state as it was and add another, or `--reset QUERY` starts anew without state"),
 }
-_FRAME = re.compile(r'File "([^"]+)", line (\d+), in (\S+)(?:\n\s+(?!File)([^\n]+))?')
 _CONDITION = re.compile(r"\[([A-Z][A-Z0-9_.]+)\]")
 _SQL_PLACE = re.compile(r"== SQL(?: of [^(]*)?\(line (\d+), position (\d+)\) ==")
 _ROW_CONDITIONS = {
@@ -42,6 +44,8 @@ _ROW_PREFIXES = (
     "MAP_KEY",
     "INVALID_",
 )
+_MARKS = {"event-time": ("MS072", "event_time"), "key": ("MS073", "key_by")}
+_MARK = re.compile(r"millstream-(event-time|key): (\S+): (.*?)(?= SQLSTATE|\n|$)")
 _TRANSIENT = (
     "ConnectException",
     "Connection refused",
@@ -59,7 +63,7 @@ def translate(error: BaseException, nodes: Sequence[Node], where: str, redact: R
         kind = type(error) if isinstance(error, RunError) else RunError
         return kind([replace(found, span=found.span or (node.span if node else None)) for found in error.diagnostics])
     text = redact(_text_of(error))
-    for recognise in (_python, _worker, _storage, _row, _analysis, _transient):
+    for recognise in (_marked, _function, _python, _worker, _storage, _row, _analysis, _transient):
         found = recognise(text, nodes, where)
         if found is not None:
             kind = TransientError if found.code == "MS069" else RunError
@@ -78,43 +82,58 @@ def translate(error: BaseException, nodes: Sequence[Node], where: str, redact: R
     )
 
 
+def _marked(text: str, nodes: Sequence[Node], where: str) -> Diagnostic | None:
+    """Rows that our own expressions refuse: the mark, the node, a sentence."""
+    found = _MARK.search(text)
+    if found is None:
+        return None
+    code, option = _MARKS[found[1]]
+    help_ = "`on_error: drop` leaves such rows out, `on_error: {dead_letter: SINK}` keeps them"
+    return Diagnostic(code, f"`{found[2]}`: {found[3].strip()}", _place(_node(nodes, found[2]), option), help=help_)
+
+
 def _python(text: str, nodes: Sequence[Node], where: str) -> Diagnostic | None:
     mark = NODE_MARK.search(text)
     if mark is None:
         return None
     node = _node(nodes, mark[1])
-    reason = _last_line(text[: mark.start()]) or _last_line(text)
+    reason, key = raised(text, mark.start()), KEY_MARK.search(text)
     if SCHEMA_MARK in text:
         sentence = text.split(SCHEMA_MARK, 1)[1].strip().splitlines()[0]
         return Diagnostic(
             "MS064",
             f"`{mark[1]}`: {sentence}",
             _place(node, "function"),
-            detail=f"key: {key[1]}" if (key := KEY_MARK.search(text)) else "",
+            detail=f"key: {key[1]}" if key else "",
             help="return a batch of the declared schema, or correct `schema`",
         )
-    detail = _users_line(text)
     for known, (code, help_) in _KEYED_MARKS.items():
         if known in text:
             sentence = text.split(known, 1)[1].strip().splitlines()[0]
-            return Diagnostic(code, f"`{mark[1]}`: {sentence}", _place(node, "function"), detail=detail, help=help_)
-    key = KEY_MARK.search(text)
+            return Diagnostic(code, f"`{mark[1]}`: {sentence}", _place(node, "function"), detail=user_frame(text), help=help_)
     return Diagnostic(
         "MS063",
         f"the function of `{mark[1]}` raised {reason}",
         _place(node, "function"),
-        detail="\n".join(part for part in (f"key: {key[1]}" if key else "", detail) if part),
+        detail="\n".join(part for part in (f"key: {key[1]}" if key else "", user_frame(text)) if part),
         help="`on_error: drop` or `{dead_letter: SINK}` lets the good rows pass",
     )
 
 
-def _users_line(text: str) -> str:
-    """The place in the user's own code, the innermost."""
-    frames = [match for match in _FRAME.finditer(text) if not _foreign(match[1])]
-    if not frames:
-        return ""
-    last = frames[-1]
-    return f"{last[1]}:{last[2]} in {last[3]}" + (f"\n    {last[4].strip()}" if last[4] else "")
+def _function(text: str, nodes: Sequence[Node], where: str) -> Diagnostic | None:
+    """A function that SQL called."""
+    mark = FUNCTION_MARK.search(text)
+    if mark is None:
+        return None
+    callers = [node for node in nodes if node.kind == "transform" and mentions(node.component.model_dump_json(), [mark[1]])]
+    named = f"function `{mark[1]}`" + (f", called by {', '.join(f'`{node.name}`' for node in callers)}," if callers else "")
+    place = callers[0].place("sql") if callers else None
+    if RESULT_MARK in text:
+        sentence = text.split(RESULT_MARK, 1)[1].strip().splitlines()[0]
+        help_ = "return one value per row, of the declared type, or correct `returns`"
+        return Diagnostic("MS064", f"{named} returned something else than declared: {sentence}", place, help=help_)
+    help_ = "correct the function, or let it return null for what it cannot handle"
+    return Diagnostic("MS063", f"{named} raised {raised(text, mark.start())}", place, detail=user_frame(text), help=help_)
 
 
 def _worker(text: str, nodes: Sequence[Node], where: str) -> Diagnostic | None:
@@ -242,18 +261,6 @@ def _sentence(text: str, condition: re.Match[str]) -> str:
 def _first_line(text: str) -> str:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return lines[0][:300] if lines else "no message"
-
-
-def _last_line(text: str) -> str:
-    """The line of a Python traceback that names the exception."""
-    lines = [
-        line.strip() for line in text.rstrip().splitlines() if re.match(r"^\s*[\w.]*(?:Error|Exception|Exit|Interrupt|Warning)\b", line)
-    ]
-    return lines[-1][:300] if lines else ""
-
-
-def _foreign(file: str) -> bool:
-    return "/pyspark/" in file or "/millstream/" in file or "pyspark.zip" in file or file.startswith("<frozen")
 
 
 def _node(nodes: Sequence[Node], name: str) -> Node | None:

@@ -7,15 +7,19 @@ several sinks read it: persisting is no substitute, since an evicted block is co
 
 from __future__ import annotations
 
-from functools import reduce
+from collections.abc import Callable
+from functools import cached_property, reduce
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from millstream.engine.lowering import Lowering, good, visible
+from millstream.engine.lateness import Lateness
+from millstream.engine.lowering import REJECT_TYPE, Lowering, finished, good, visible
+from millstream.engine.operators import Operators
 from millstream.engine.staging import stage_once
 from millstream.plan.components import REJECT, Transform
 from millstream.plan.cutting import QueryPlan
+from millstream.plan.function_rules import calls_of
 from millstream.plan.nodes import Node
 from millstream.plan.secrets import MASK
 
@@ -23,8 +27,18 @@ from millstream.plan.secrets import MASK
 class EpochFrames:
     """Frames by node name, for one epoch of one query."""
 
-    def __init__(self, plan: QueryPlan, root: DataFrame, lowering: Lowering, epoch: int, clock: str, time_ms: int) -> None:
+    def __init__(
+        self,
+        plan: QueryPlan,
+        root: DataFrame,
+        lowering: Lowering,
+        epoch: int,
+        clock: str,
+        time_ms: int,
+        operators: Callable[[], Operators] | None = None,
+    ) -> None:
         self._plan, self._lowering, self._epoch, self._clock, self._time_ms = plan, lowering, epoch, clock, time_ms
+        self._find_operators, self._source = operators, root
         self._spark, self._outlet = root.sparkSession, plan.outlet.name
         self._full: dict[str, DataFrame] = {}
         self._persisted: list[DataFrame] = []
@@ -38,11 +52,25 @@ class EpochFrames:
         frame, node = self._frame(name), self._plan.node(name)
         return visible(good(frame) if self._rejects(node) else frame, node, reader)
 
+    @cached_property
+    def operators(self) -> Operators | None:
+        """Spark's operators, for queries that go by event time. To be asked once the root has been read."""
+        return self._find_operators() if self._find_operators else None
+
+    @cached_property
+    def late(self) -> Lateness | None:
+        """The late rows, where there can be any."""
+        return Lateness(self._plan, self._source, self.operators) if self.operators and self._plan.timely else None
+
+    def run(self) -> None:
+        """Read the root for nobody: a query with state must see every epoch."""
+        self.rows(self._plan.outlet.name).write.format("noop").mode("append").save()
+
     def for_sink(self, sink: Node) -> DataFrame:
         """What a sink is to receive in this epoch."""
-        rejecting = self._plan.rejecting(sink)
-        if rejecting:
-            return self._letters(rejecting)
+        rejecting, belated = self._plan.rejecting(sink), self._plan.belated(sink)
+        if rejecting or belated:
+            return self._letters(rejecting, belated)
         self._count(sink.inputs[0])
         return self.rows(sink.inputs[0])
 
@@ -62,6 +90,7 @@ class EpochFrames:
 
     def _adopt_root(self, root: DataFrame) -> None:
         node = self._plan.outlet
+        root = finished(node, root, self._lowering, self._clock)
         if node.isolates and not self._plan.tagged:
             root = _owned(root, node)
         self._full[node.name] = self._kept(node, root)
@@ -91,15 +120,16 @@ class EpochFrames:
             self._persisted.append(frame)
         return frame
 
-    def _letters(self, rejecting: tuple[Node, ...]) -> DataFrame:
+    def _letters(self, rejecting: tuple[Node, ...], belated: tuple[Node, ...]) -> DataFrame:
         """Dead letters: the raw row, the node, the epoch, the error and the time."""
-        parts = []
+        late = [self.late.rejects(node) for node in belated] if self.late else []
+        parts = [rows for rows in late if rows is not None]
         for node in rejecting:
             holder = self._holder(node)
             self._count(holder)
             frame = self._frame(holder)
             parts.append(frame.where(F.col(f"{REJECT}.node") == node.name).select(REJECT))
-        rejects = reduce(DataFrame.unionByName, parts)
+        rejects = reduce(DataFrame.unionByName, parts) if parts else self._spark.createDataFrame([], f"{REJECT} {REJECT_TYPE}")
         return rejects.select(
             F.col(f"{REJECT}.node").alias("node"),
             F.lit(self._epoch).cast("long").alias("epoch"),
@@ -136,12 +166,14 @@ class EpochFrames:
         return [*path, *self._plan.streamed]
 
     def _dear(self, node: Node) -> bool:
-        return self._plan.stateful or any(step.dear for step in self._above(node))
+        return self._plan.stateful or any(step.dear or calls_of(step, self._plan.functions) for step in self._above(node))
 
     def _varies(self, node: Node) -> bool:
         """Whether the node itself, and not only one above that is staged already, gives other rows each time."""
         steps = [step for step in self._above(node) if step.name not in self._materialised]
-        return any(isinstance(step.component, Transform) and not step.component.deterministic for step in steps)
+        return any(isinstance(step.component, Transform) and not step.component.deterministic for step in steps) or any(
+            used.name in self._lowering.varying for step in steps for used in calls_of(step, self._plan.functions)
+        )
 
 
 def _owned(frame: DataFrame, node: Node) -> DataFrame:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import reduce
+from functools import cached_property, reduce
 from pathlib import Path
 
 import pyarrow as pa
@@ -16,8 +16,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from millstream.engine.checkpoint import Checkpoint
-from millstream.plan.components import REJECT, NodeContext, Source, Transform
+from millstream.engine.clocks import stamped, watermark_id, watermarked
+from millstream.plan.components import REJECT, NodeContext, Source, Transform, Windowed
 from millstream.plan.cutting import QueryPlan
+from millstream.plan.declarations import UserFunction
 from millstream.plan.nodes import Node
 
 REJECT_TYPE = "struct<node: string, raw: string, error: string>"
@@ -33,30 +35,42 @@ class Lowering:
     schemas: Mapping[str, pa.Schema | None] = field(default_factory=dict)
     hidden: tuple[str, ...] = ()
     """Values of secrets, which no dead letter may hold."""
+    functions: tuple[UserFunction, ...] = ()
+    """The user's functions that SQL can call."""
 
-    def streaming(self, plan: QueryPlan) -> DataFrame:
+    def streaming(self, plan: QueryPlan) -> Stream:
         """The frame that a query's epochs are cut from."""
         frames: dict[str, DataFrame] = {}
         rejects: list[DataFrame] = []
+        clocks: dict[str, str] = {}
         for node in plan.streamed:
             inputs = {name: visible(frames[name], plan.node(name), node) for name in node.inputs}
-            frame = self.lower(node, inputs, self.spark)
+            frame = self.lower(node, self._marked(node, inputs), self.spark, event_time=_event_time(plan, node))
             frames[node.name] = frame
             if node.isolates and node is not plan.root:
                 frames[node.name] = good(frame)
                 if node.name in plan.owned:
                     rejects.append(bad(frame, node))
+            if node in plan.clocks:
+                frames[node.name] = watermarked(frames[node.name], node, plan.delay_ms(node), plan.held)
+                clocks[watermark_id(frames[node.name])] = node.name
         root = frames[plan.outlet.name]
-        return _tagged(root, plan.root, rejects) if rejects else root
+        return Stream(_tagged(root, plan.root, rejects) if rejects else root, clocks)
 
-    def lower(self, node: Node, frames: Mapping[str, DataFrame], spark: SparkSession, clock: str = "") -> DataFrame:
-        context = self.context(node, clock)
+    def lower(self, node: Node, frames: Mapping[str, DataFrame], spark: SparkSession, clock: str = "", event_time: str = "") -> DataFrame:
+        context = self.context(node, clock, event_time)
         if isinstance(node.component, Source):
-            return node.component.read(spark, context)
+            return stamped(node.component.read(spark, context), node, clock)
         assert isinstance(node.component, Transform)
-        return node.component.apply({name: frames[name] for name in node.inputs}, context)
+        return stamped(node.component.apply({name: frames[name] for name in node.inputs}, context), node, clock)
 
-    def context(self, node: Node, clock: str = "") -> NodeContext:
+    def _marked(self, node: Node, frames: Mapping[str, DataFrame]) -> Mapping[str, DataFrame]:
+        """Inputs of a node that can drop late rows carry a name, by which the rows of an epoch are found again."""
+        if not (node.stateful and isinstance(node.component, Windowed)):
+            return frames
+        return {name: frames[name].alias(input_alias(node.name, name)) for name in node.inputs}
+
+    def context(self, node: Node, clock: str = "", event_time: str = "") -> NodeContext:
         return NodeContext(
             node.name,
             self.directory,
@@ -64,7 +78,51 @@ class Lowering:
             isolate=node.isolates,
             schema=self.schemas.get(node.name),
             clock=clock,
+            aggregates=self.aggregates,
+            event_time=event_time,
         )
+
+    @cached_property
+    def varying(self) -> tuple[str, ...]:
+        """Functions that give other values each time."""
+        return tuple(used.name for used in self.functions if not used.resolve(self.directory).deterministic)
+
+    @cached_property
+    def aggregates(self) -> tuple[str, ...]:
+        return tuple(used.name for used in self.functions if used.resolve(self.directory).aggregate)
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """A query's streaming plan."""
+
+    frame: DataFrame
+    clocks: Mapping[str, str]
+    """Spark's identity of a watermark → the node that declares it"""
+
+
+def input_alias(node: str, name: str) -> str:
+    return f"_millstream:{node}:{name}"
+
+
+def _event_time(plan: QueryPlan, node: Node) -> str:
+    return plan.event_time_of(node.inputs[0]) if node.inputs else ""
+
+
+def finished(node: Node, frame: DataFrame, lowering: Lowering, clock: str = "") -> DataFrame:
+    """What a node does with its results epoch by epoch; bad rows pass it by."""
+    component = node.component
+    if not isinstance(component, Transform) or not component.finishes:
+        return frame
+    context = lowering.context(node, clock)
+    if REJECT not in frame.columns:
+        return component.finish(frame, context)
+    done = component.finish(good(frame), context).withColumn(REJECT, F.lit(None).cast(frame.schema[REJECT].dataType))
+    return done.unionByName(frame.where(F.col(REJECT).isNotNull()).select(REJECT), allowMissingColumns=True)
+
+
+def without_rejects(frame: DataFrame) -> DataFrame:
+    return frame.withColumn(REJECT, F.lit(None).cast("struct<raw: string, error: string>"))
 
 
 def visible(frame: DataFrame, node: Node, reader: Node | None = None) -> DataFrame:

@@ -15,7 +15,7 @@ from millstream.engine.engine import open_session
 from millstream.engine.evolution import Change, changes
 from millstream.errors import Diagnostic, MillstreamError, SpecError
 from millstream.plan.components import REJECT, Source
-from millstream.plan.cutting import QueryPlan, cut
+from millstream.plan.cutting import QueryPlan, cut, event_time_of
 from millstream.plan.nodes import Node
 from millstream.plan.rules import check
 from millstream.plan.running import checkpoint_of
@@ -63,11 +63,14 @@ def _analysed(topology: Topology, checkpoint: Checkpoint, spark: object) -> tupl
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
+    from millstream.engine.clocks import stamped
     from millstream.engine.failures import translate
-    from millstream.engine.lowering import Lowering, good, visible
+    from millstream.engine.functions import register
+    from millstream.engine.lowering import Lowering, finished, good, visible, without_rejects
 
     assert isinstance(spark, SparkSession)
-    lowering = Lowering(spark, checkpoint, topology.directory)
+    lowering = Lowering(spark, checkpoint, topology.directory, functions=topology.functions)
+    register(spark, topology.functions, topology.directory)
     frames: dict[str, DataFrame] = {}
     schemas: dict[str, pa.Schema | None] = {}
     findings: list[Diagnostic] = []
@@ -75,11 +78,13 @@ def _analysed(topology: Topology, checkpoint: Checkpoint, spark: object) -> tupl
     def settle(node: Node) -> None:
         if isinstance(node.component, Source):
             schema = node.component.output() or node.component.discover(spark, lowering.context(node))
-            frames[node.name] = spark.createDataFrame([], from_arrow_schema(schema))
+            empty = spark.createDataFrame([], from_arrow_schema(schema))
+            frame = stamped(without_rejects(empty) if node.isolates else empty, node)
         else:
             inputs = {name: visible(frames[name], topology.node(name), node) for name in node.inputs}
-            frame = lowering.lower(node, inputs, spark)
-            frames[node.name] = good(frame) if REJECT in frame.columns else frame
+            frame = lowering.lower(node, inputs, spark, event_time=event_time_of(topology.node, node.inputs[0]))
+            frame = finished(node, frame, lowering)
+        frames[node.name] = good(frame) if REJECT in frame.columns else frame
         schemas[node.name] = to_arrow_schema(visible(frames[node.name], node).schema)
 
     for node in topology.ordered():

@@ -18,13 +18,14 @@ from pyspark.errors import PySparkException
 from pyspark.sql.streaming.query import StreamingQuery
 
 from millstream.engine.callback import for_each_epoch
-from millstream.engine.checkpoint import Checkpoint
+from millstream.engine.checkpoint import Checkpoint, QueryCheckpoint
 from millstream.engine.epochs import EpochLoop
 from millstream.engine.evolution import PlanHistory
 from millstream.engine.failures import translate
 from millstream.engine.lowering import Lowering
+from millstream.engine.watermarks import Watermarks
 from millstream.errors import Diagnostic, RunError, TransientError
-from millstream.observe.facts import Recorder
+from millstream.observe.facts import Recorder, StateFacts
 from millstream.plan.components import Sink, Source
 from millstream.plan.cutting import QueryPlan
 from millstream.plan.nodes import Node
@@ -54,23 +55,33 @@ class RunningQuery:
 
     @property
     def bounded(self) -> bool:
-        return all(isinstance(node.component, Source) and node.component.bounded for node in self.plan.sources)
+        return self.plan.bounded
+
+    @property
+    def progress(self) -> QueryCheckpoint:
+        return self.checkpoint.query(self.plan.name)
 
     def start(self) -> None:
         """Start, or start again. Failures while starting are the query's failures."""
         self.restart_at = None
-        query = self.checkpoint.query(self.plan.name)
+        query = self.progress
         self.loop = EpochLoop(self.history.plan_for, query, self.lowering, self.recorder, self.stopping.is_set, bounded=self.bounded)
+        if self.plan.flushes and query.flushed():
+            self._end("done")
+            return
         try:
             for sink in self.history.sinks():
                 if isinstance(sink.component, Sink):
                     self.loop.failed_node = sink.name
                     sink.component.prepare(self.lowering.spark, self.lowering.context(sink))
             self.loop.failed_node = ""
-            frame = self.lowering.streaming(self.plan)
-            writer = for_each_epoch(frame.writeStream, self.lowering.spark, self.loop)
+            stream = self.lowering.streaming(self.plan)
+            self.loop.watermarks = Watermarks(self.plan, stream.clocks) if stream.clocks else None
+            writer = for_each_epoch(stream.frame.writeStream.outputMode(self.plan.output_mode), self.lowering.spark, self.loop)
             writer = writer.option("checkpointLocation", query.url).queryName(self.plan.name)
             self.handle = writer.trigger(**self._trigger()).start()
+            self.loop.query = self.handle._jsq
+            self.loop.started.set()
         except Exception as error:  # noqa: BLE001 — whatever Spark raises is translated
             self._fail(error)
             return
@@ -100,7 +111,7 @@ class RunningQuery:
         self._collect()
         if not active:
             self._ended()
-        elif self.loop.finished_at is not None and self.checkpoint.query(self.plan.name).committed() >= self.loop.finished_at:
+        elif self._finished():
             self._halt("done")
         elif self.stopping.is_set() and self._idle():
             self._halt("stopped")
@@ -132,12 +143,27 @@ class RunningQuery:
     def _ended(self) -> None:
         assert self.handle is not None and self.loop is not None
         error = self.handle.exception()
-        if error is None:
-            self._end("stopped" if self.stopping.is_set() else "done")
-        elif self.loop.refused:
+        if self._finished() or (error is None and not self.stopping.is_set()):
+            self._done()
+        elif error is None or self.loop.refused:
             self._end("stopped")
         else:
             self._fail(self.loop.failure or error)
+
+    def _finished(self) -> bool:
+        """Whether the last epoch of a bounded input is committed."""
+        assert self.loop is not None
+        return self.loop.finished_at is not None and self.progress.committed() >= self.loop.finished_at
+
+    def _done(self) -> None:
+        """The input has been read. What is still open closes in one more epoch, if that has not been."""
+        progress = self.progress
+        if self.plan.flushes and not progress.flushed() and progress.plan_flush(round(time.time() * 1000)):
+            self.start()
+            return
+        if self.plan.stateful and not self.bounded:
+            self.recorder.note(f"query `{self.plan.name}`: what is still open stays open until the next run")
+        self._end("done")
 
     def _fail(self, error: BaseException) -> None:
         assert self.loop is not None
@@ -166,7 +192,10 @@ class RunningQuery:
         assert self.handle is not None
         self.handle.stop()
         self._collect()
-        self._end(state)
+        if state == "done":
+            self._done()
+        else:
+            self._end(state)
 
     def _end(self, state: Any) -> None:
         self.done = True
@@ -196,6 +225,19 @@ class RunningQuery:
         self.recorder.speed(self.plan.name, facts.get("processedRowsPerSecond") or 0.0)
         if self.restarts and facts["numInputRows"]:
             self.restarts = 0
+        self._remember(facts.get("stateOperators") or [])
+
+    def _remember(self, operators: list[dict[str, Any]]) -> None:
+        """State sizes. Several operators belong to one node, unless there are as many nodes as operators."""
+        nodes = [node.name for node in self.plan.above if node.stateful]
+        if not nodes or not operators:
+            return
+        apart = len(nodes) == len(operators)
+        shares = {name: [part] for name, part in zip(reversed(nodes), operators, strict=True)} if apart else {nodes[-1]: operators}
+        for name, parts in shares.items():
+            disk = sum(part.get("customMetrics", {}).get("rocksdbSstFileSize", 0) for part in parts)
+            total = StateFacts(sum(part["numRowsTotal"] for part in parts), sum(part["memoryUsedBytes"] for part in parts), disk)
+            self.recorder.remembers(name, total)
 
 
 def _rows_read(node: Node, progress: dict[str, Any], scans: int) -> int:

@@ -16,6 +16,31 @@ State = Literal["starting", "running", "restarting", "stopping", "done", "stoppe
 
 
 @dataclass(frozen=True, slots=True)
+class WatermarkFacts:
+    """How far event time has come in a query."""
+
+    at_ms: int
+    """The watermark, in milliseconds since 1970."""
+    lag_seconds: float
+    """How far it is behind the wall clock."""
+    slowest: str
+    """The input that holds it back."""
+    spread_seconds: float = 0.0
+    """How far the fastest input is ahead of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class StateFacts:
+    """What a query remembers."""
+
+    rows: int
+    """Keys, or rows of a join."""
+    memory_bytes: int
+    disk_bytes: int | None = None
+    """Size of the state's files, where the store tells."""
+
+
+@dataclass(frozen=True, slots=True)
 class EpochFacts:
     """What one epoch did."""
 
@@ -28,6 +53,9 @@ class EpochFacts:
     """node → bad rows"""
     skipped: tuple[str, ...] = ()
     """Sinks that held the epoch already."""
+    late: Mapping[str, int] = field(default_factory=dict)
+    """node → rows that came too late"""
+    watermark: WatermarkFacts | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +66,9 @@ class NodeFacts:
     rows_in: int | None = None
     rows_out: int | None = None
     rejected: int = 0
+    late: int = 0
+    """Rows that came after their result had closed."""
+    state: StateFacts | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +83,7 @@ class QueryFacts:
     rows_per_second: float = 0.0
     lag_seconds: float = 0.0
     """How long the rows of the epoch in progress have been waiting to be committed; 0 between epochs."""
+    watermark: WatermarkFacts | None = None
     state: State = "starting"
 
 
@@ -116,6 +148,8 @@ class Recorder:
                 self._add(name, "sink", rows_in=count)
             for name, count in facts.rejected.items():
                 self._add(name, None, rejected=count)
+            for name, count in facts.late.items():
+                self._add(name, None, late=count)
             before = self._query(facts.query)
             self._update(
                 facts.query,
@@ -123,7 +157,14 @@ class Recorder:
                 last_epoch=facts.number,
                 last_seconds=facts.seconds,
                 skipped=before.skipped + len(facts.skipped),
+                watermark=facts.watermark or before.watermark,
             )
+
+    def remembers(self, name: str, state: StateFacts) -> None:
+        """What a stateful node holds at the end of an epoch."""
+        with self._lock:
+            before = self._snapshot.nodes.get(name, NodeFacts())
+            self._snapshot = replace(self._snapshot, nodes={**self._snapshot.nodes, name: replace(before, state=state)})
 
     def passed(self, name: str, rows: int) -> None:
         """Rows that a transform handed on, known from the sink that it feeds."""
@@ -140,4 +181,5 @@ class Recorder:
     def _add(self, name: str, kind: Kind | None, **counts: int) -> None:
         before = self._snapshot.nodes.get(name, NodeFacts())
         added = {key: (getattr(before, key) or 0) + count for key, count in counts.items()}
-        self._snapshot = replace(self._snapshot, nodes={**self._snapshot.nodes, name: replace(before, kind=kind or before.kind, **added)})
+        after = replace(before, kind=kind or before.kind, **added)  # type: ignore[arg-type]  # the callers above name counts
+        self._snapshot = replace(self._snapshot, nodes={**self._snapshot.nodes, name: after})

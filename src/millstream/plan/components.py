@@ -16,6 +16,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import pyarrow as pa
 from pydantic import BaseModel, ConfigDict
 
+from millstream.plan.options import Duration
+from millstream.plan.outcomes import OnError
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
 
 REJECT = "_reject"
 Guarantee = Literal["exactly_once", "at_least_once"]
+OutputMode = Literal["append", "update"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +59,8 @@ class NodeContext:
     """A source's pinned schema."""
     clock: str = ""
     """The epoch's time, for `now()`."""
+    aggregates: tuple[str, ...] = ()
+    """The user's aggregate functions, which SQL calls by collecting lists."""
     event_time: str = ""
     """The column that holds the event time of the input; empty when none is declared."""
 
@@ -187,6 +193,30 @@ class Transform(Component):
         """Whether it remembers rows across epochs."""
         return False
 
+    @property
+    def output_mode(self) -> OutputMode:
+        """How the results of a stateful node come out: `append` once and final, `update` again whenever they change."""
+        return "append"
+
+    @property
+    def needs_event_time(self) -> bool:
+        """Whether results wait for a watermark, so that every input must have an event time."""
+        return self.stateful and self.output_mode == "append"
+
+    @property
+    def keeps_clock(self) -> bool:
+        """Whether a bounded input runs with the declared watermark, and not with one that waits for the end."""
+        return False
+
+    @property
+    def finishes(self) -> bool:
+        """Whether `finish` has work to do, so that nothing else can join the streaming plan after the node."""
+        return False
+
+    def finish(self, frame: DataFrame, context: NodeContext) -> DataFrame:
+        """What is left to do with the results of one epoch, in plain batches."""
+        return frame
+
     def tables(self) -> tuple[str, ...]:
         """Inputs that the component names itself, as SQL does."""
         return ()
@@ -208,6 +238,24 @@ class Transform(Component):
 
     def apply(self, frames: Mapping[str, DataFrame], context: NodeContext) -> DataFrame:
         raise NotImplementedError
+
+
+class Windowed(Transform):
+    """A stateful transform whose results close as time goes by."""
+
+    allowed_lateness: Duration | None = None
+    """How much longer than the watermark's delay to wait for late rows."""
+    late: OnError | None = None
+    """What happens to a row that comes after its result has closed: `fail`, `drop` or `{dead_letter: SINK}`. Such rows are counted
+    in any case. Default: `drop`; and in a bounded input nothing is late unless this is set."""
+
+    @property
+    def keeps_clock(self) -> bool:
+        return self.late is not None
+
+    def closes(self, input_name: str, event_time: str) -> str:
+        """SQL over a row of an input: the moment when the first result that the row belongs to closes. Empty: never."""
+        return ""
 
 
 class Sink(Component):

@@ -1,15 +1,19 @@
 """Cutting a topology into queries.
 
-A root is a source, or the last node on a path with more than one streaming input: the streaming plan ends there and per-epoch work
-begins. All sinks under one root share one query, hence one epoch. Bad rows of a node are reported by one query alone, its owner.
+A root is a source, or the last node on a path that is stateful or has more than one streaming input: the streaming plan ends there
+and per-epoch work begins. All sinks under one root share one query, hence one epoch. Bad rows of a node are reported by one query alone,
+its owner.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from millstream.plan.components import Transform
+from millstream.plan.components import OutputMode, Source, Transform, Windowed
+from millstream.plan.declarations import UserFunction
 from millstream.plan.nodes import Node
+from millstream.plan.outcomes import letter_of
 from millstream.plan.topology import Topology
 
 
@@ -23,11 +27,13 @@ class QueryPlan:
     below: tuple[Node, ...]
     """Transforms under the root, inputs first."""
     sinks: tuple[Node, ...]
-    """Dead-letter sinks first."""
+    """Dead-letter sinks first; those for late rows last, since lateness shows once the rows have been counted."""
     owned: frozenset[str]
     """Nodes whose bad rows this query reports."""
     hoists: bool = True
     """Whether plain steps right under the root join the streaming plan."""
+    functions: tuple[UserFunction, ...] = ()
+    """The user's functions that its SQL can call."""
 
     @property
     def name(self) -> str:
@@ -42,8 +48,52 @@ class QueryPlan:
         return (*self.above, *self.below)
 
     @property
+    def bounded(self) -> bool:
+        """Whether the input ends."""
+        return all(isinstance(node.component, Source) and node.component.bounded for node in self.sources)
+
+    @property
     def stateful(self) -> bool:
-        return any(isinstance(node.component, Transform) and node.component.stateful for node in self.above)
+        return any(node.stateful for node in self.above)
+
+    @property
+    def output_mode(self) -> OutputMode:
+        return self.root.component.output_mode if isinstance(self.root.component, Transform) else "append"
+
+    @property
+    def clocks(self) -> tuple[Node, ...]:
+        """The nodes whose event time counts here: the last ones declared above stateful nodes."""
+        found = {name for node in self.above if node.stateful for name in self._clocks_above(node)}
+        return tuple(node for node in self.above if node.name in found)
+
+    @property
+    def held(self) -> bool:
+        """Whether the watermark waits for the end of the input, so that no row of it can be late."""
+        return self.bounded and not any(isinstance(node.component, Transform) and node.component.keeps_clock for node in self.above)
+
+    @property
+    def flushes(self) -> bool:
+        """Whether the end of the input closes what is still open, in an epoch of its own."""
+        return self.bounded and bool(self.clocks)
+
+    def delay_ms(self, clock: Node) -> int:
+        """How far a node's watermark stays behind the latest time."""
+        lateness = [node.component.allowed_lateness for node in self.above if isinstance(node.component, Windowed)]
+        assert clock.options.event_time is not None
+        return clock.options.event_time.watermark.milliseconds + max((extra.milliseconds for extra in lateness if extra), default=0)
+
+    def event_time_of(self, name: str) -> str:
+        """The column that holds a node's event time, by the declaration nearest above; empty when there is none."""
+        return event_time_of(self.node, name)
+
+    def _clocks_above(self, node: Node) -> set[str]:
+        found: set[str] = set()
+        for parent in (self.node(name) for name in node.inputs):
+            if parent.options.event_time:
+                found.add(parent.name)
+            elif not parent.stateful:
+                found |= self._clocks_above(parent)
+        return found
 
     @property
     def outlet(self) -> Node:
@@ -55,7 +105,7 @@ class QueryPlan:
         """The nodes of the streaming plan: what stands above the root, and the steps that joined."""
         joined: list[Node] = []
         node = self.root
-        while self.hoists and not node.isolates and self.consumers(node.name) == 1:
+        while self.hoists and not _finishes(node) and not node.isolates and self.consumers(node.name) == 1:
             following = next((step for step in self.below if node.name in step.inputs and not step.isolates), None)
             if following is None:
                 break
@@ -73,6 +123,15 @@ class QueryPlan:
     def rejecting(self, sink: Node) -> tuple[Node, ...]:
         """The nodes of this query whose bad rows a sink takes."""
         return tuple(node for node in self.nodes if node.name in self.owned and node.dead_letter == sink.name)
+
+    def belated(self, sink: Node) -> tuple[Node, ...]:
+        """The nodes of this query whose late rows a sink takes."""
+        return tuple(node for node in self.above if node.name in self.owned and letter_of(node.late) == sink.name)
+
+    @property
+    def timely(self) -> tuple[Node, ...]:
+        """The stateful nodes whose late rows this query reports."""
+        return tuple(node for node in self.above if node.stateful and node.name in self.owned and isinstance(node.component, Windowed))
 
     @property
     def tagged(self) -> bool:
@@ -103,13 +162,23 @@ def cut(topology: Topology) -> tuple[QueryPlan, ...]:
     return tuple(_query(topology, name, roots[name], owners) for name in ordered)
 
 
+def event_time_of(node_of: Callable[[str], Node], name: str) -> str:
+    """The column that holds a node's event time, by the declaration nearest above; empty when there is none."""
+    node = node_of(name)
+    if node.options.event_time:
+        return node.options.event_time.column
+    return "" if node.stateful or not node.inputs else event_time_of(node_of, node.inputs[0])
+
+
 def root_of(topology: Topology, name: str) -> Node:
     node = topology.node(name)
-    stateful = isinstance(node.component, Transform) and node.component.stateful
-    while node.kind != "source" and len(node.inputs) == 1 and not stateful:
+    while node.kind != "source" and len(node.inputs) == 1 and not node.stateful:
         node = topology.node(node.inputs[0])
-        stateful = isinstance(node.component, Transform) and node.component.stateful
     return node
+
+
+def _finishes(node: Node) -> bool:
+    return isinstance(node.component, Transform) and node.component.finishes
 
 
 def _query(topology: Topology, root: str, sinks: list[Node], owners: dict[str, str]) -> QueryPlan:
@@ -118,8 +187,11 @@ def _query(topology: Topology, root: str, sinks: list[Node], owners: dict[str, s
     used = {node.name for sink in sinks for node in topology.upstream(sink.name)}
     below = tuple(node for node in topology.ordered() if node.name in used - names and node.kind == "transform")
     owned = frozenset(name for name, owner in owners.items() if owner == root)
-    letters = [topology.node(node.dead_letter) for node in (*above, *below) if node.name in owned and node.dead_letter]
-    return QueryPlan(topology.node(root), above, below, (*{node.name: node for node in letters}.values(), *sinks), owned)
+    reporting = [node for node in (*above, *below) if node.name in owned]
+    belated = dict.fromkeys(letter_of(node.late) for node in reporting if letter_of(node.late))
+    letters = dict.fromkeys(node.dead_letter for node in reporting if node.dead_letter and node.dead_letter not in belated)
+    first, last = ([topology.node(name) for name in names if name] for names in (letters, belated))
+    return QueryPlan(topology.node(root), above, below, (*first, *sinks, *last), owned, functions=topology.functions)
 
 
 def _owners(topology: Topology, roots: list[str]) -> dict[str, str]:

@@ -13,6 +13,7 @@ import yaml
 
 from millstream.errors import Diagnostic, SpecError
 from millstream.plan.components import Component, Transform
+from millstream.plan.declarations import UserFunction, user_function
 from millstream.plan.functions import FunctionRef
 from millstream.plan.nodes import CommonOptions, Node, WiredOptions
 from millstream.plan.settings import Settings
@@ -25,6 +26,7 @@ COMMON = ("type", *WiredOptions.model_fields)
 def to_yaml(topology: Topology) -> str:
     """The pipeline as a file."""
     unnamed = [_unnamed(node, ref) for node in topology.nodes for ref in functions_of(node.component) if not ref.named]
+    unnamed += [_unnamed_function(used) for used in topology.functions if not used.options.function.named]
     if unnamed:
         raise SpecError(unnamed)
     return yaml.safe_dump(to_document(topology), sort_keys=False, allow_unicode=True, width=120)
@@ -36,6 +38,8 @@ def to_document(topology: Topology) -> dict[str, Any]:
         nodes = {node.name: node_document(node) for node in topology.nodes if node.kind == kind}
         if nodes:
             document[f"{kind}s"] = nodes
+    if topology.functions:
+        document["functions"] = {used.name: used.document() for used in topology.functions}
     settings = topology.settings.model_dump(mode="json", exclude_defaults=True)
     if settings:
         document["settings"] = settings
@@ -63,7 +67,8 @@ def from_document(document: Mapping[str, Any], directory: Path = Path()) -> Topo
     registry = Registry.installed()
     nodes = [_node(registry, kind, name, dict(fields)) for kind in KINDS for name, fields in (document.get(f"{kind}s") or {}).items()]
     settings = Settings.model_validate(document.get("settings") or {})
-    return Topology(document["name"], tuple(nodes), settings, directory=directory)
+    functions = tuple(user_function(name, value) for name, value in (document.get("functions") or {}).items())
+    return Topology(document["name"], tuple(nodes), settings, functions=functions, directory=directory)
 
 
 def inputs_for(component: Component, declared: tuple[str, ...]) -> tuple[str, ...]:
@@ -88,3 +93,10 @@ def _unnamed(node: Node, ref: FunctionRef) -> Diagnostic:
     place = f" ({ref.line})" if ref.line else ""
     message = f"`{node.name}` runs `{ref.reference}`{place}, which has no name to be found under again"
     return Diagnostic("MS034", message, node.span, help="define the function at the top level of a module")
+
+
+def _unnamed_function(used: UserFunction) -> Diagnostic:
+    ref = used.options.function
+    place = f" ({ref.line})" if ref.line else ""
+    message = f"function `{used.name}` is `{ref.reference}`{place}, which has no name to be found under again"
+    return Diagnostic("MS034", message, used.span, help="define the function at the top level of a module")

@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 
 from millstream.plan.nodes import Node
+from millstream.plan.outcomes import letter_of
 from millstream.plan.topology import Topology
 
 _SHAPES = {"source": ('(["', '"])'), "transform": ('["', '"]'), "sink": ('[/"', '"/]')}
 
 
 def mermaid(topology: Topology) -> str:
-    """A flowchart; bad rows are dotted lines."""
+    """A flowchart; bad and late rows are dotted lines."""
     lines = ["flowchart LR"]
     for node in topology.nodes:
         opening, closing = _SHAPES[node.kind]
@@ -20,6 +21,8 @@ def mermaid(topology: Topology) -> str:
         lines += [f"    {_id(parent)} --> {_id(node.name)}" for parent in node.inputs]
         if node.dead_letter:
             lines.append(f"    {_id(node.name)} -. bad rows .-> {_id(node.dead_letter)}")
+        if letter := letter_of(node.late):
+            lines.append(f"    {_id(node.name)} -. late rows .-> {_id(letter)}")
     return "\n".join(lines)
 
 
@@ -35,8 +38,7 @@ def tree(topology: Topology) -> str:
 
 def _branches(topology: Topology, node: Node, margin: str, drawn: set[str], lines: list[str]) -> None:
     children: list[tuple[Node, str]] = [(child, "─▶ ") for child in topology.consumers(node.name)]
-    if node.dead_letter and node.dead_letter in topology.by_name:
-        children.append((topology.node(node.dead_letter), "╌▷ "))
+    children += [(topology.node(letter), "╌▷ ") for letter in node.letters if letter in topology.by_name]
     for index, (child, arrow) in enumerate(children):
         last = index == len(children) - 1
         again = child.name in drawn

@@ -39,6 +39,11 @@ class FunctionRef:
         return "<" not in self.reference and not self.reference.startswith("__main__:")
 
     @property
+    def handed_over(self) -> bool:
+        """Whether Python code handed the callable over, so that nothing has to be found."""
+        return self._callable is not None
+
+    @property
     def line(self) -> str:
         code = getattr(self._callable, "__code__", None)
         return f"{Path(code.co_filename).name}:{code.co_firstlineno}" if code else ""
@@ -74,6 +79,16 @@ class FunctionRef:
             return ""
         return f"`{module_name}` has no `{name}`; {nearest(name, names)}"
 
+    def definition(self, directory: Path) -> ast.FunctionDef | None:
+        """The function in its module's syntax tree; None when it is not written there."""
+        module_name, _, name = self.reference.rpartition(":")
+        try:
+            file = None if self._callable is not None else _find_file(module_name, directory)
+            body = ast.parse(file.read_text(encoding="utf-8")).body if file else []
+        except (ValueError, SyntaxError):
+            return None
+        return next((node for node in reversed(body) if isinstance(node, ast.FunctionDef) and node.name == name), None)
+
     def attribute(self, name: str) -> Any:
         """An attribute of a callable that Python code handed over; None when there is none."""
         return getattr(self._callable, name, None)
@@ -90,12 +105,17 @@ class FunctionRef:
         return self.reference
 
     @classmethod
+    def _from(cls, target: Any) -> FunctionRef:
+        if isinstance(target, FunctionRef):
+            return target
+        return cls(target if callable(target) else str(target))
+
+    @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         from_text = core_schema.no_info_after_validator_function(cls, core_schema.str_schema())
-        from_callable = core_schema.no_info_after_validator_function(cls, core_schema.callable_schema())
         return core_schema.json_or_python_schema(
             json_schema=from_text,
-            python_schema=core_schema.union_schema([core_schema.is_instance_schema(cls), from_text, from_callable], mode="left_to_right"),
+            python_schema=core_schema.no_info_plain_validator_function(cls._from),
             serialization=core_schema.plain_serializer_function_ser_schema(repr),
         )
 

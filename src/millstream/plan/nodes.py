@@ -8,20 +8,12 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from millstream.errors import Span
-from millstream.plan.components import Component, Sink, Source, Transform
+from millstream.plan.components import Component, Sink, Source, Transform, Windowed
 from millstream.plan.options import Columns
+from millstream.plan.outcomes import DeadLetter, OnError, letter_of
+from millstream.plan.time import EventTime
 
-
-class DeadLetter(BaseModel):
-    """Send bad rows to a sink."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    dead_letter: str
-    """The sink's name."""
-
-
-OnError = Literal["fail", "drop"] | DeadLetter
+__all__ = ["CommonOptions", "DeadLetter", "Node", "NodeTelemetry", "OnError", "WiredOptions"]
 
 
 class NodeTelemetry(BaseModel):
@@ -45,6 +37,8 @@ class CommonOptions(BaseModel):
     on_error: OnError = "fail"
     """What happens to a row that the node cannot handle: `fail` stops the pipeline, `drop` leaves it out and counts it,
     `{dead_letter: SINK}` sends it to a sink."""
+    event_time: EventTime | None = None
+    """When the rows happened: the column, and how long to wait for late ones. For sources and transforms."""
     telemetry: NodeTelemetry = NodeTelemetry()
     """Names for what the run reports about the node."""
     connection: str = ""
@@ -83,7 +77,22 @@ class Node:
 
     @property
     def dead_letter(self) -> str | None:
-        return self.on_error.dead_letter if isinstance(self.on_error, DeadLetter) else None
+        return letter_of(self.on_error)
+
+    @property
+    def stateful(self) -> bool:
+        """Whether the node remembers rows across epochs."""
+        return isinstance(self.component, Transform) and self.component.stateful
+
+    @property
+    def late(self) -> OnError | None:
+        """What the user wants done with rows that come too late; None when nothing was said."""
+        return self.component.late if isinstance(self.component, Windowed) else None
+
+    @property
+    def letters(self) -> tuple[str, ...]:
+        """Sinks that take rows which the node could not."""
+        return tuple(name for name in (self.dead_letter, letter_of(self.late)) if name)
 
     @property
     def isolates(self) -> bool:

@@ -86,6 +86,14 @@ def _type(kind: Any) -> None:
         raise PydanticCustomError("column_type", "{reason}", {"reason": str(error)}) from None
 
 
+def _type_name(value: Any) -> Any:
+    if isinstance(value, pa.DataType):
+        return types.name_of(value)
+    if isinstance(value, str):
+        _type(value)
+    return value
+
+
 def _condition(value: Any) -> Any:
     text = str(value) if isinstance(value, expressions.Expr) else value
     if isinstance(text, str):
@@ -106,3 +114,6 @@ SchemaMap = Annotated[dict[str, str], BeforeValidator(_types)]
 
 Expression = Annotated[str, BeforeValidator(_condition)]
 """An expression of Spark SQL; in Python also `col("a") > 3`."""
+
+TypeName = Annotated[str, BeforeValidator(_type_name)]
+"""The name of an Arrow type; a `pyarrow.DataType` is taken too."""

@@ -12,8 +12,17 @@ from dataclasses import replace
 
 from millstream.errors import Diagnostic, Span, nearest
 from millstream.plan.components import Problem, Transform
+from millstream.plan.function_rules import functions_are_called_where_they_can_run, functions_are_found
 from millstream.plan.nodes import Node
+from millstream.plan.outcomes import letter_of
 from millstream.plan.schemas import Schemas, inputs_of, propagate
+from millstream.plan.timing import (
+    event_times_can_be_read,
+    finished_nodes_come_last,
+    only_stateful_nodes_have_late_rows,
+    state_is_not_over_changelogs,
+    stateful_nodes_have_event_time,
+)
 from millstream.plan.topology import Topology
 
 Rule = Callable[[Topology, Schemas], Iterator[Diagnostic]]
@@ -86,16 +95,13 @@ def both_ends_exist(topology: Topology, schemas: Schemas) -> Iterator[Diagnostic
 def dead_letters_exist(topology: Topology, schemas: Schemas) -> Iterator[Diagnostic]:
     sinks = {sink.name for sink in topology.sinks}
     for node in topology.nodes:
-        target = node.dead_letter
-        if target and target not in sinks:
-            yield Diagnostic(
-                "MS031",
-                f"`{node.name}` sends bad rows to `{target}`, which is not a sink",
-                node.place("on_error"),
-                help=nearest(target, sinks),
-            )
-        elif target == node.name:
-            yield Diagnostic("MS031", f"sink `{target}` cannot be its own dead-letter sink", node.place("on_error"))
+        for option, target in (("on_error", node.dead_letter), ("late", letter_of(node.late))):
+            what = "bad" if option == "on_error" else "late"
+            if target and target not in sinks:
+                message = f"`{node.name}` sends {what} rows to `{target}`, which is not a sink"
+                yield Diagnostic("MS031", message, node.place(option), help=nearest(target, sinks))
+            elif target == node.name:
+                yield Diagnostic("MS031", f"sink `{target}` cannot be its own dead-letter sink", node.place(option))
 
 
 def every_node_is_read(topology: Topology, schemas: Schemas) -> Iterator[Diagnostic]:
@@ -136,7 +142,14 @@ RULES: tuple[Rule, ...] = (
     dead_letters_exist,
     every_node_is_read,
     primary_keys_are_in_the_schema,
+    event_times_can_be_read,
     components_agree,
+    functions_are_found,
+    functions_are_called_where_they_can_run,
+    stateful_nodes_have_event_time,
+    state_is_not_over_changelogs,
+    finished_nodes_come_last,
+    only_stateful_nodes_have_late_rows,
 )
 
 

@@ -15,11 +15,16 @@ Schemas = Mapping[str, pa.Schema | None]
 
 def propagate(topology: Topology, discovered: Schemas | None = None) -> dict[str, pa.Schema | None]:
     """The schema of every source and transform; `discovered` ones are taken as they are."""
-    found: dict[str, pa.Schema | None] = dict(discovered or {})
+    found: dict[str, pa.Schema | None] = {name: timed(topology.node(name), schema) for name, schema in (discovered or {}).items()}
     for node in topology.ordered():
         if node.name not in found and node.kind != "sink":
-            found[node.name] = _output(node, inputs_of(node, found))
+            found[node.name] = timed(node, _output(node, inputs_of(node, found)))
     return found
+
+
+def timed(node: Node, schema: pa.Schema | None) -> pa.Schema | None:
+    """A node's schema with its event time as a timestamp."""
+    return node.options.event_time.timed(schema) if schema is not None and node.options.event_time else schema
 
 
 def inputs_of(node: Node, schemas: Schemas) -> dict[str, pa.Schema | None]:

@@ -10,6 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from millstream.plan.declarations import UserFunction
 from millstream.plan.nodes import Node
 from millstream.plan.settings import Settings
 
@@ -32,6 +33,8 @@ class Topology:
     nodes: tuple[Node, ...]
     settings: Settings = Settings()
     connections: tuple[Connection, ...] = ()
+    functions: tuple[UserFunction, ...] = field(default=(), kw_only=True)
+    """The user's functions that SQL can call."""
     tests: tuple[Any, ...] = field(default=(), compare=False)
     directory: Path = field(default=Path(), compare=False)
     """Where the pipeline's own files are."""
@@ -52,9 +55,9 @@ class Topology:
 
     @property
     def dead_letters(self) -> dict[str, tuple[Node, ...]]:
-        """dead-letter sink → the nodes whose bad rows it takes"""
-        targets = dict.fromkeys(node.dead_letter for node in self.nodes if node.dead_letter)
-        return {name: tuple(node for node in self.nodes if node.dead_letter == name) for name in targets if name}
+        """dead-letter sink → the nodes whose bad or late rows it takes"""
+        targets = dict.fromkeys(name for node in self.nodes for name in node.letters)
+        return {name: tuple(node for node in self.nodes if name in node.letters) for name in targets}
 
     def node(self, name: str) -> Node:
         return self.by_name[name]

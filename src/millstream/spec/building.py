@@ -9,6 +9,7 @@ from pydantic import BaseModel, ValidationError
 
 from millstream.errors import Diagnostic, Span, nearest
 from millstream.plan.components import Component
+from millstream.plan.declarations import FunctionOptions, UserFunction
 from millstream.plan.document import inputs_for
 from millstream.plan.nodes import CommonOptions, Node, WiredOptions
 from millstream.plan.secrets import SCHEME
@@ -40,6 +41,19 @@ class NodeBuilder:
                 self.broken_names.add(name)
             else:
                 yield node
+
+    def functions(self, tree: Tree | None) -> Iterator[UserFunction]:
+        """The functions that SQL can call: each a reference, or a map with more."""
+        if tree is None or (isinstance(tree, Scalar) and tree.value is None):
+            return
+        if not isinstance(tree, Map):
+            self.problems.append(Diagnostic("MS008", "`functions` must be a map of named functions", tree.span))
+            return
+        for name, block in tree.entries.items():
+            full = block if isinstance(block, Map) else Map({"function": block}, {"function": tree.keys[name]}, block.span)
+            options = self._validate(FunctionOptions, plain(full), full, f"function `{name}`", [FunctionOptions], tree.keys[name])
+            if options is not None:
+                yield UserFunction(name, options, tree.keys[name])
 
     def _node(self, kind: Kind, name: str, block: Tree, span: Span) -> Node | None:
         what = f"{kind} `{name}`"

@@ -8,6 +8,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode
 
 from millstream.plan.cases import CaseOptions
+from millstream.plan.declarations import FunctionOptions
 from millstream.plan.nodes import CommonOptions, WiredOptions
 from millstream.plan.settings import Settings
 from millstream.registry import KINDS, Kind, Registry
@@ -48,6 +49,11 @@ def pipeline_schema() -> dict[str, Any]:
             },
             "description": {"type": "string", "description": "A sentence for readers."},
             **sections,
+            "functions": {
+                "type": "object",
+                "additionalProperties": {"anyOf": [{"type": "string"}, model_schema(FunctionOptions, definitions)]},
+                "description": "Functions of yours that SQL can call, by name.",
+            },
             "settings": model_schema(Settings, definitions),
             "connections": {
                 "type": "object",

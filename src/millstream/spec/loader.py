@@ -21,7 +21,7 @@ from millstream.spec.problems import diagnose, unknown_field
 from millstream.spec.tree import Items, Map, Reader, Tree, plain
 from millstream.spec.variables import interpolate
 
-SECTIONS = ("name", "description", "sources", "transforms", "sinks", "settings", "connections", "tests")
+SECTIONS = ("name", "description", "sources", "transforms", "sinks", "functions", "settings", "connections", "tests")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,9 @@ class _Loader:
         nodes = [node for kind in KINDS for node in builder.section(kind, root.entries.get(f"{kind}s"))]
         settings, origins = self._settings(root)
         tests = tuple(self._tests(root.entries.get("tests")))
-        topology = Topology(name, tuple(nodes), settings, connections, tests, self.path.parent.absolute(), origins)
+        functions = tuple(builder.functions(root.entries.get("functions")))
+        directory = self.path.parent.absolute()
+        topology = Topology(name, tuple(nodes), settings, connections, tests, directory, origins, functions=functions)
         broken = builder.broken
         findings = [finding for finding in check(topology) if not (broken and _follows_from(finding, builder.broken_names))]
         return Loaded(topology, tuple(dict.fromkeys([*self.problems, *findings])))

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 import pyarrow as pa
 
 from millstream.errors import nearest
-from millstream.plan import columns, types
+from millstream.plan import columns
 from millstream.plan.components import Problem
 from millstream.plan.query import parse_query
 
@@ -45,15 +45,3 @@ def unknown_names(names: Iterable[str], field: str, schema: pa.Schema | None) ->
         return []
     known = {name.lower() for name in schema.names}
     return [Problem("MS024", f"unknown column `{name}`", field, nearest(name, schema.names)) for name in names if name.lower() not in known]
-
-
-def bad_keys(names: Iterable[str], field: str, schema: pa.Schema | None) -> list[Problem]:
-    """Columns whose values cannot be told equal for certain: floats, and values made of values."""
-    known = {column.name.lower(): column.type for column in schema} if schema is not None else {}
-    found = []
-    for name in names:
-        kind = known.get(name.lower())
-        if kind is not None and (pa.types.is_floating(kind) or pa.types.is_nested(kind)):
-            help_ = "cast it to a decimal or a string first" if pa.types.is_floating(kind) else "take a field of it"
-            found.append(Problem("MS038", f"`{name}` is {types.name_of(kind)} and cannot be a key", field, help_))
-    return found

@@ -12,9 +12,10 @@ from pydantic import Field
 from millstream.errors import Diagnostic, RunError
 from millstream.plan.components import NodeContext, Problem, Transform
 from millstream.plan.options import Columns, Duration
-from millstream.transforms.checks import bad_keys, only, unknown_names
+from millstream.transforms.checks import only
 from millstream.transforms.deduplication import KEPT, Deduplication
 from millstream.transforms.emitting import SIDE, Shape
+from millstream.transforms.keys import flat_key_problems
 from millstream.transforms.stateful import SEQUENCE, Keyed, travelling
 from millstream.transforms.wholes import WholeRunner
 
@@ -40,7 +41,6 @@ class Dedup(Transform):
           within: 1d
     """
     dear: ClassVar[bool] = True
-    output_mode: ClassVar[str] = "append"
     side_column: ClassVar[str] = SIDE
 
     key: Annotated[Columns, Field(min_length=1)]
@@ -58,14 +58,13 @@ class Dedup(Transform):
         return only(inputs)
 
     def problems(self, inputs: Mapping[str, pa.Schema | None], directory: Path) -> list[Problem]:
-        schema = only(inputs)
-        return [*unknown_names(self.key, "key", schema), *bad_keys(self.key, "key", schema)]
+        return flat_key_problems(self.key, "key", inputs)
 
     def apply(self, frames: Mapping[str, DataFrame], context: NodeContext) -> DataFrame:
         (frame,) = frames.values()
         time = Keyed(frame, self.key, context, self.buckets).event_time
         if not time:
-            raise RunError(Diagnostic("MS038", f"`{context.name}` needs event time", help="declare `event_time` on a node above it"))
+            raise RunError(Diagnostic("MS037", f"`{context.name}` needs event time", help="declare `event_time` on a node above it"))
         keyed = Keyed(frame, self.key, context, self.buckets, required=(time,))
         schema = keyed.schema
         ties = tuple(name for name in sorted(schema.names, key=lambda name: name != SEQUENCE) if name not in {time, *self.key})

@@ -40,10 +40,10 @@ class Output(Transform):
     def apply(self, frames: Mapping[str, DataFrame], context: NodeContext) -> DataFrame:
         ((name, frame),) = frames.items()
         if SIDE not in frame.columns:
-            raise RunError(Diagnostic("MS037", f"`{name}` has no side outputs", help="`from` names a `process` node"))
+            raise RunError(Diagnostic("MS074", f"`{name}` has no side outputs", help="`from` names a `process` node"))
         sides = [field.name for field in frame.schema[SIDE].dataType if field.name != "none"]  # type: ignore[attr-defined]  # a struct
         if self.side not in sides:
-            raise RunError(Diagnostic("MS037", f"`{name}` has no output `{self.side}`", help=nearest(self.side, sides)))
+            raise RunError(Diagnostic("MS074", f"`{name}` has no output `{self.side}`", help=nearest(self.side, sides)))
         place = f"{SIDE}.{quoted(self.side)}"
         rows = frame.where(f"{place} IS NOT NULL").selectExpr(f"{place}.*")
         return without_rejects(rows) if context.isolate else rows

@@ -16,8 +16,8 @@ from millstream.plan.functions import FunctionRef
 from millstream.plan.options import Columns, Duration
 from millstream.plan.processing import BucketFunction, ProcessFunction
 from millstream.plan.states import MapState, State
-from millstream.transforms.checks import bad_keys, only, unknown_names
 from millstream.transforms.emitting import SIDE, Shape
+from millstream.transforms.keys import flat_key_problems
 from millstream.transforms.remembering import Layout
 from millstream.transforms.shipping import by_value
 from millstream.transforms.stateful import Keyed, spark_types, travelling
@@ -50,7 +50,6 @@ class Process(Transform):
           function: fraud:Detector
     """
     dear: ClassVar[bool] = True
-    output_mode: ClassVar[str] = "append"
     side_column: ClassVar[str] = SIDE
 
     key_by: Annotated[Columns, Field(min_length=1)]
@@ -89,8 +88,7 @@ class Process(Transform):
         return types.schema(declared) if declared else None
 
     def problems(self, inputs: Mapping[str, pa.Schema | None], directory: Path) -> list[Problem]:
-        schema, problem = only(inputs), self.function.problem(directory)
-        found = [*unknown_names(self.key_by, "key_by", schema), *bad_keys(self.key_by, "key_by", schema)]
+        found, problem = flat_key_problems(self.key_by, "key_by", inputs), self.function.problem(directory)
         return [*found, Problem("MS016", problem, "function")] if problem else found
 
     def apply(self, frames: Mapping[str, DataFrame], context: NodeContext) -> DataFrame:

@@ -1,54 +1,18 @@
-"""The user's own modules, on their way to the workers.
-
-A function is sent to Python's workers by reference when its module can be imported there, and by value when not. Modules that lie
-beside the pipeline cannot be: so while a plan is built, they are registered to go by value. Installed packages stay references.
-"""
+"""How a transform's function travels to the workers: with the pipeline's own modules, and with the code that calls it."""
 
 from __future__ import annotations
 
-import sys
-import sysconfig
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
+from millstream.plan import shipping
 from millstream.transforms import batches
 
 
-@contextmanager
-def by_value(directory: Path, function: Callable[..., Any]) -> Iterator[None]:
+def by_value(directory: Path, function: Callable[..., Any]) -> AbstractContextManager[None]:
     """Within this, functions of the pipeline's own modules, and what they refer to, are pickled whole."""
     from pyspark import cloudpickle
 
-    pickling: Any = cloudpickle
-    already = pickling.list_registry_pickle_by_value()
-    modules = [module for module in _own_modules(directory, function) if module.__name__ not in already]
-    for module in modules:
-        pickling.register_pickle_by_value(module)
-    try:
-        yield
-    finally:
-        for module in modules:
-            pickling.unregister_pickle_by_value(module)
-
-
-def _own_modules(directory: Path, function: Callable[..., Any]) -> list[ModuleType]:
-    beside = (f"{directory.absolute()}/", f"{directory.resolve()}/")
-    home = sys.modules.get(getattr(function, "__module__", None) or "")
-    # asked in every epoch, of every module of the process: the cheap question comes first
-    candidates = [module for module in list(sys.modules.values()) if str(getattr(module, "__file__", None) or "").startswith(beside)]
-    found = [module for module in candidates if _is_users(module)]
-    if home is not None and home not in found and _is_users(home):
-        found.append(home)
-    return [batches, *found]
-
-
-def _is_users(module: ModuleType) -> bool:
-    """Neither installed nor part of Python, nor ours."""
-    file, package = getattr(module, "__file__", None), module.__name__.split(".", maxsplit=1)[0]
-    if not file or package in {"__main__", "millstream", "pyspark"}:
-        return False
-    installed = {sysconfig.get_path(name) for name in ("purelib", "platlib", "stdlib", "platstdlib")}
-    return not any(Path(file).is_relative_to(folder) for folder in installed if folder)
+    return shipping.by_value(cloudpickle, directory, function, batches)

@@ -76,7 +76,7 @@ class KeyedRunner:
                 emitted += found
             except Exception as error:
                 if not self.shape.isolate or (isinstance(error, WrongResultError) and not isinstance(error, WrongValueError)):
-                    error.add_note(f"millstream-key: {_shown(turn.key)}")
+                    error.add_note(f"millstream-at-key: {_shown(turn.key)}")
                     raise
                 rejects += self._rejected(turn, error)
                 row = self._untouched(turn, stored, moment)

@@ -120,7 +120,7 @@ class BucketVisits:
     def _without_key(self, table: pa.Table) -> list[Any]:
         shape, error = self._runner.shape, f"{' or '.join(f'`{name}`' for name in self._needed)} is null"
         if not shape.isolate:
-            raise BadKeyError(f"{error} in a row: {table.slice(0, 1).to_pylist()[0]}")
+            raise BadKeyError(f"millstream-key: {self._node}: {error} in a row: {table.slice(0, 1).to_pylist()[0]}")
         return _packed(shape.rejects(table.to_pylist(), error))
 
     @contextmanager
@@ -139,7 +139,6 @@ class BucketVisits:
 _MARKS: dict[type[BaseException], str] = {
     WrongResultError: "schema",
     StateLayoutError: "state",
-    BadKeyError: "badkey",
     TimedOutError: "timeout",
 }
 

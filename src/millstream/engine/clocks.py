@@ -1,0 +1,78 @@
+"""Event time on Spark: the column becomes a timestamp, times that would ruin the clock become bad rows, and the watermark is set.
+
+A row with no time, one from before 1970 (Spark's first watermark is 1970, so it would be late for ever) or one too far ahead of the wall
+clock (it would make every other row late) leaves by the node's `on_error`. The wall clock is the epoch's time in Spark's offset log, so
+that a repeated epoch judges its rows in the same way.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import DataType, DateType, StringType, TimestampNTZType, TimestampType
+
+from millstream.plan.components import REJECT
+from millstream.plan.nodes import Node
+from millstream.plan.time import EventTime
+
+MARK = "millstream-event-time"
+DELAY_KEY = "spark.watermarkDelayMs"
+"""The column metadata by which Spark knows the event time."""
+_HELD = "36500 days"
+"""A delay that keeps the watermark at 1970."""
+_TICKS = {"s": 1_000_000, "ms": 1_000, "us": 1}
+
+
+def stamped(frame: DataFrame, node: Node, clock: str = "") -> DataFrame:
+    """The node's rows with their event time as a timestamp, the bad ones told apart or refused."""
+    event_time = node.options.event_time
+    if event_time is None:
+        return frame
+    column = F.col(f"`{event_time.column}`")
+    time = _time(event_time, column, frame.schema[event_time.column].dataType)
+    now = F.lit(clock).cast("timestamp") if clock else F.current_timestamp()
+    fine = (time >= F.lit("1970-01-01").cast("timestamp")) & (time <= now + _interval(event_time.max_ahead.milliseconds))
+    if not node.isolates:
+        refusal = F.raise_error(F.concat(F.lit(f"{MARK}: {node.name}: "), _reason(event_time, column, time)))
+        return frame.withColumn(event_time.column, F.when(fine, time).otherwise(refusal.cast("timestamp")))
+    row = F.to_json(F.struct(*[f"`{name}`" for name in frame.columns if name != REJECT]), {"ignoreNullFields": "false"})
+    reject = F.struct(row.alias("raw"), _reason(event_time, column, time).alias("error"))
+    outcome = F.when(F.col(REJECT).isNotNull(), F.col(REJECT)).when(~F.coalesce(fine, F.lit(False)), reject)
+    return frame.withColumns({REJECT: outcome, event_time.column: time})
+
+
+def watermarked(frame: DataFrame, node: Node, delay_ms: int, held: bool) -> DataFrame:
+    """The frame with Spark's watermark. The results of a stateful node have one already: there the column is named as their time."""
+    assert node.options.event_time is not None
+    column = node.options.event_time.column
+    if node.stateful:
+        return frame.withColumn(column, F.col(f"`{column}`").alias(column, metadata={DELAY_KEY: delay_ms}))
+    return frame.withWatermark(column, _HELD if held else f"{delay_ms} milliseconds")
+
+
+def watermark_id(frame: DataFrame) -> str:
+    """Spark's identity of the watermark that was set last."""
+    plan = frame._jdf.queryExecution().analyzed()
+    return str(plan.nodeId().toString()) if plan.getClass().getSimpleName() == "EventTimeWatermark" else ""
+
+
+def _time(event_time: EventTime, column: Column, kind: DataType) -> Column:
+    if event_time.unit and not isinstance(kind, TimestampType):
+        return F.timestamp_micros(F.expr(f"try_cast(`{event_time.column}` * {_TICKS[event_time.unit]}D AS BIGINT)"))
+    if isinstance(kind, StringType):
+        return F.try_to_timestamp(column, F.lit(event_time.format)) if event_time.format else F.try_to_timestamp(column)
+    return column.cast("timestamp") if isinstance(kind, DateType | TimestampNTZType | TimestampType) else column
+
+
+def _reason(event_time: EventTime, column: Column, time: Column) -> Column:
+    name, text = event_time.column, column.cast("string")
+    return (
+        F.when(column.isNull(), F.lit(f"the event time `{name}` is null"))
+        .when(time.isNull(), F.concat(F.lit(f"the event time `{name}` cannot be read: "), text))
+        .when(time < F.lit("1970-01-01").cast("timestamp"), F.concat(F.lit(f"the event time `{name}` is before 1970: "), text))
+        .otherwise(F.concat(F.lit(f"the event time `{name}` is more than {event_time.max_ahead} ahead of the clock: "), text))
+    )
+
+
+def _interval(milliseconds: int) -> Column:
+    return F.expr(f"INTERVAL '{milliseconds} milliseconds'")

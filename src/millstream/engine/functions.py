@@ -1,0 +1,63 @@
+"""The user's functions, registered in a session under the names that SQL calls.
+
+Spark evaluates them over whole Arrow batches. A registration lives in the session of the run and in its clones, which Spark makes when
+a query starts: so functions are registered before, and are gone from the session when the run is over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyspark import cloudpickle
+from pyspark.sql import SparkSession
+from pyspark.sql.pandas.functions import arrow_udf
+from pyspark.sql.pandas.types import from_arrow_type, to_arrow_type
+
+from millstream.engine import vectors
+from millstream.errors import Diagnostic, RunError
+from millstream.plan.calls import PREFIX
+from millstream.plan.declarations import Resolved, UserFunction
+from millstream.plan.shipping import by_value
+
+
+@contextmanager
+def registered(spark: SparkSession, functions: tuple[UserFunction, ...], directory: Path) -> Iterator[None]:
+    """Within this, SQL of the session can call the functions."""
+    catalog = spark._jsparkSession.sessionState().catalog()
+    resolved = [used.resolve(directory) for used in functions]
+    for used, found in zip(functions, resolved, strict=True):
+        if spark.catalog.functionExists(_registered_name(found)):
+            message = f"the Spark session at hand already has a function `{used.name}`"
+            raise RunError(Diagnostic("MS019", message, used.span, help="give yours another name"))
+    try:
+        register(spark, functions, directory)
+        yield
+    finally:
+        for found in resolved:
+            catalog.dropTempFunction(_registered_name(found), True)
+
+
+def register(spark: SparkSession, functions: tuple[UserFunction, ...], directory: Path) -> None:
+    """Make the functions known to a session, in place of others of the same names."""
+    for used in functions:
+        _register(spark, used.resolve(directory), directory)
+
+
+def _register(spark: SparkSession, function: Resolved, directory: Path) -> None:
+    kind = from_arrow_type(function.returns, prefer_timestamp_ntz=True)
+    expected: pa.DataType = to_arrow_type(kind)
+    runner = vectors.Vectors(function.name, function.call, expected, function.aggregate, str(directory.resolve()))
+    declare: Any = arrow_udf  # its stubs ask for a kind, at whose sight it warns
+    udf = declare(lambda *columns: runner.run(columns), kind)
+    if not function.deterministic:
+        udf = udf.asNondeterministic()
+    with by_value(cloudpickle, directory, function.call, vectors):
+        spark.udf.register(_registered_name(function), udf)
+
+
+def _registered_name(function: Resolved) -> str:
+    return f"{PREFIX}{function.name}" if function.aggregate else function.name

@@ -1,0 +1,66 @@
+"""The clocks of a query's inputs, followed from epoch to epoch: which one holds the watermark back, and which one has fallen silent.
+
+Spark's watermark is the minimum over the inputs, so a silent input stops it. When an input with `idle_after` has been silent for so long,
+and others have not, the watermark is set to the minimum over the others, inside the epoch: Spark keeps it with the epoch's commit.
+Silence counts from the end of the last epoch that brought rows. So an input that waits behind long epochs is never taken for silent.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from millstream.engine.operators import Saw
+from millstream.observe.facts import WatermarkFacts
+from millstream.plan.cutting import QueryPlan
+
+
+@dataclass
+class Watermarks:
+    """What is known of a query's inputs since its start."""
+
+    plan: QueryPlan
+    nodes: Mapping[str, str]
+    """Spark's identity of a watermark → node"""
+    started: float = field(default_factory=time.time)
+    _own: dict[str, int] = field(default_factory=dict)
+    """node → latest event time less its delay"""
+    _heard: dict[str, float] = field(default_factory=dict)
+    """node → end of the last epoch with rows of it"""
+
+    def observe(self, seen: Sequence[Saw]) -> set[str]:
+        """Take an epoch's rows into account; the inputs that had some."""
+        loud = {self.nodes[saw.id]: saw.latest_ms for saw in seen if saw.rows and saw.id in self.nodes}
+        for name, latest in loud.items():
+            own = latest - self.plan.delay_ms(self.plan.node(name))
+            self._own[name] = max(own, self._own.get(name, 0))
+        return set(loud)
+
+    def ended(self, loud: set[str]) -> None:
+        """The epoch with these inputs is over."""
+        self._heard.update(dict.fromkeys(loud, time.time()))
+
+    def target(self, planned_at: float) -> int | None:
+        """Where the watermark should stand without the silent inputs; None when nobody is silent or everybody is."""
+        names = set(self.nodes.values())
+        silent = {name for name in names if self._silent(name, planned_at)}
+        awake = names - silent
+        if not silent or not awake or not awake <= set(self._own):
+            return None
+        return min(self._own[name] for name in awake)
+
+    def facts(self, watermark_ms: int) -> WatermarkFacts | None:
+        """For people: nothing to tell while the watermark is held back to the end."""
+        if self.plan.held or not self._own:
+            return None
+        latest = max(self._own.values())
+        missing = sorted(set(self.nodes.values()) - set(self._own))
+        slowest = missing[0] if missing else min(self._own, key=lambda name: self._own[name])
+        return WatermarkFacts(watermark_ms, max(0.0, time.time() - watermark_ms / 1000), slowest, max(0, latest - watermark_ms) / 1000)
+
+    def _silent(self, name: str, planned_at: float) -> bool:
+        event_time = self.plan.node(name).options.event_time
+        if event_time is None or event_time.idle_after is None:
+            return False
+        return planned_at - self._heard.get(name, self.started) >= event_time.idle_after.seconds

@@ -1,0 +1,129 @@
+"""Functions of the user's that SQL can call, and what they declare about themselves.
+
+    @millstream.function(returns="int64")
+    def double(values: pa.Array) -> pa.Array: ...
+
+A declaration travels as plain data on the function itself, so that a worker needs nothing of Millstream to receive one. A check reads
+it in the source's syntax tree and imports nothing; a run loads the function and reads the attribute.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pyarrow as pa
+from pydantic import BaseModel, ConfigDict
+
+from millstream.errors import Diagnostic, RunError, Span
+from millstream.plan import types
+from millstream.plan.functions import FunctionRef
+from millstream.plan.options import TypeName
+
+ATTRIBUTE = "__millstream__"
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def function(*, returns: str | pa.DataType, aggregate: bool = False, deterministic: bool = True) -> Callable[[Function], Function]:
+    """Declare a function for SQL: the type that it returns, whether it makes one value of a whole group, whether equal input gives
+    equal output.
+    """
+    kind = returns if isinstance(returns, str) else types.name_of(returns)
+    types.parse(kind)
+
+    def declare(decorated: Function) -> Function:
+        setattr(decorated, ATTRIBUTE, {"returns": kind, "aggregate": aggregate, "deterministic": deterministic})
+        return decorated
+
+    return declare
+
+
+class FunctionOptions(BaseModel):
+    """A function of yours that SQL can call. What is declared here goes before what the function declares itself."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    function: FunctionRef
+    """`module:function` or `path.py:function`, relative to the pipeline: one pyarrow Array per argument → one Array of equal length."""
+    returns: TypeName | None = None
+    """The type of what it returns. Default: what `@millstream.function(returns=…)` says."""
+    aggregate: bool | None = None
+    """Whether it makes one value of all the values of a group."""
+    deterministic: bool | None = None
+    """Whether equal input gives equal output. Say `false` for a function that looks at a clock, rolls dice or asks somebody else."""
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """A function that is loaded, and all that is declared of it."""
+
+    name: str
+    call: Callable[..., Any]
+    returns: pa.DataType
+    aggregate: bool
+    deterministic: bool
+
+
+@dataclass(frozen=True, slots=True)
+class UserFunction:
+    """A name that SQL can call."""
+
+    name: str
+    options: FunctionOptions
+    span: Span | None = field(default=None, compare=False)
+
+    def document(self) -> Any:
+        """The function as its YAML."""
+        values = self.options.model_dump(mode="json", exclude_none=True)
+        return values["function"] if len(values) == 1 else values
+
+    def aggregates(self, directory: Path) -> bool:
+        """Whether it makes one value of a group, as far as that is known without importing it."""
+        if self.options.aggregate is not None:
+            return self.options.aggregate
+        return bool((self.source_says(directory) or {}).get("aggregate", False))
+
+    def source_says(self, directory: Path) -> dict[str, Any] | None:
+        """What the function declares in its source; None when only running it can tell."""
+        if self.options.function.handed_over:
+            return dict(self.options.function.attribute(ATTRIBUTE) or {})
+        definition = self.options.function.definition(directory)
+        if definition is None:
+            return None
+        if not definition.decorator_list:
+            return {}
+        return next((said for said in map(_keywords, definition.decorator_list) if said), None)
+
+    def resolve(self, directory: Path) -> Resolved:
+        """Load it. A RunError says what is missing."""
+        try:
+            call = self.options.function.load(directory)
+        except ValueError as error:
+            raise RunError(Diagnostic("MS016", f"function `{self.name}`: {error}", self.span)) from error
+        declared = {"aggregate": False, "deterministic": True, **getattr(call, ATTRIBUTE, {})}
+        declared |= self.options.model_dump(exclude={"function"}, exclude_none=True)
+        if "returns" not in declared:
+            raise RunError(undeclared(self))
+        return Resolved(self.name, call, types.parse(declared["returns"]), declared["aggregate"], declared["deterministic"])
+
+
+def user_function(name: str, value: Any, span: Span | None = None) -> UserFunction:
+    """From what YAML says: a reference, or a map with more."""
+    options = {"function": value} if not isinstance(value, dict) else value
+    return UserFunction(name, FunctionOptions.model_validate(options), span)
+
+
+def undeclared(used: UserFunction) -> Diagnostic:
+    reference = used.options.function.reference
+    help_ = f'decorate it with `@millstream.function(returns="int64")`, or write `{used.name}: {{function: {reference}, returns: int64}}`'
+    return Diagnostic("MS018", f"function `{used.name}` (`{reference}`) does not say what type it returns", used.span, help=help_)
+
+
+def _keywords(decorator: ast.expr) -> dict[str, Any]:
+    """`@function(returns="int64")`: the keywords that are constants."""
+    if not isinstance(decorator, ast.Call):
+        return {}
+    return {word.arg: word.value.value for word in decorator.keywords if word.arg and isinstance(word.value, ast.Constant)}

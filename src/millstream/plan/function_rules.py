@@ -1,0 +1,86 @@
+"""Checks on the user's functions: can they be found, may they be called that, are they called where they can run."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+
+from sqlglot import exp
+
+from millstream.errors import Diagnostic
+from millstream.plan.builtins import BUILTINS
+from millstream.plan.calls import mentions
+from millstream.plan.declarations import UserFunction, undeclared
+from millstream.plan.nodes import Node
+from millstream.plan.query import parse_query
+from millstream.plan.schemas import Schemas
+from millstream.plan.topology import Topology
+
+_NAME = re.compile(r"[A-Za-z]\w*")
+
+
+def functions_are_found(topology: Topology, schemas: Schemas) -> Iterator[Diagnostic]:
+    """Names and references; nothing is imported."""
+    seen: dict[str, str] = {}
+    for used in topology.functions:
+        yield from _name_problems(used, seen)
+        problem = used.options.function.problem(topology.directory)
+        if problem:
+            yield Diagnostic("MS016", f"function `{used.name}`: {problem}", used.span)
+        elif used.options.returns is None and used.source_says(topology.directory) == {}:
+            yield undeclared(used)
+
+
+def functions_are_called_where_they_can_run(topology: Topology, schemas: Schemas) -> Iterator[Diagnostic]:
+    aggregates = {used.name for used in topology.functions if used.aggregates(topology.directory)}
+    for node in topology.nodes if topology.functions else ():
+        called = calls_of(node, topology.functions)
+        if called and node.isolates:
+            message = f"`{node.name}` calls `{called[0].name}`, and bad rows of your own functions cannot be told apart in SQL"
+            help_ = "return null for what the function cannot handle, or use a `python` transform"
+            yield Diagnostic("MS032", message, node.place("on_error"), help=help_)
+        for name in _ungrouped(node, [used.name for used in called if used.name in aggregates]):
+            message = f"`{node.name}` calls the aggregate function `{name}` where there is no group"
+            yield Diagnostic("MS080", message, node.place("sql"), help=f"write `SELECT key, {name}(…) FROM … GROUP BY key`")
+
+
+def calls_of(node: Node, functions: Iterable[UserFunction]) -> tuple[UserFunction, ...]:
+    """The user's functions that a node's SQL calls; a name that stands before a bracket counts."""
+    known = {used.name: used for used in functions}
+    if not known or node.kind != "transform" or node.component.type == "python":
+        return ()
+    return tuple(known[name] for name in mentions(_text(node), known))
+
+
+def _text(node: Node) -> str:
+    sql = getattr(node.component, "sql", None)
+    return sql if isinstance(sql, str) else json.dumps(node.component.model_dump(mode="json"))
+
+
+def _ungrouped(node: Node, aggregates: list[str]) -> list[str]:
+    """Aggregates that are called outside of a query with GROUP BY."""
+    sql = getattr(node.component, "sql", None)
+    if not isinstance(sql, str) or not aggregates:
+        return aggregates
+    tree = parse_query(sql).tree
+    calls = [call for call in tree.find_all(exp.Anonymous) if call.name.lower() in map(str.lower, aggregates)] if tree is not None else []
+    return list(dict.fromkeys(call.name for call in calls if not _grouped(call)))
+
+
+def _grouped(call: exp.Expr) -> bool:
+    select = call.find_ancestor(exp.Select)
+    return select is not None and (select.args.get("group") is not None or call.find_ancestor(exp.Window) is not None)
+
+
+def _name_problems(used: UserFunction, seen: dict[str, str]) -> Iterator[Diagnostic]:
+    lowered = used.name.lower()
+    if not _NAME.fullmatch(used.name):
+        help_ = "start with a letter; use letters, digits and `_`"
+        yield Diagnostic("MS017", f"`{used.name}` cannot be the name of a function", used.span, help=help_)
+    if lowered in BUILTINS:
+        yield Diagnostic("MS019", f"`{used.name}` is a function of Spark's own", used.span, help=f"call it `my_{lowered}`, for example")
+    if lowered in seen:
+        message = f"functions `{seen[lowered]}` and `{used.name}` have the same name: SQL knows no upper and lower case here"
+        yield Diagnostic("MS020", message, used.span, help="rename one of them")
+    seen[lowered] = used.name

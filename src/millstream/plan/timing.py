@@ -1,0 +1,85 @@
+"""The checks on event time and state: every stateful node can close its results, and none stands where it cannot run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from millstream.errors import Diagnostic, nearest
+from millstream.plan.components import Transform, Windowed
+from millstream.plan.nodes import Node
+from millstream.plan.schemas import Schemas
+from millstream.plan.topology import Topology
+
+_OPS = ("_op", "_gs_op")
+
+
+def event_times_can_be_read(topology: Topology, schemas: Schemas) -> Iterator[Diagnostic]:
+    for node in topology.nodes:
+        event_time, schema = node.options.event_time, schemas.get(node.name)
+        if event_time is None:
+            continue
+        if node.kind == "sink":
+            yield Diagnostic("MS006", f"sink `{node.name}` takes no `event_time`", node.place("event_time"), help="declare it on its input")
+        elif schema is not None and event_time.column not in schema.names:
+            message = f"event time `{event_time.column}` is not a column of `{node.name}`"
+            yield Diagnostic("MS024", message, node.place("event_time", "column"), help=nearest(event_time.column, schema.names))
+        elif schema is not None and (reason := event_time.fits(schema.field(event_time.column).type)):
+            message = f"event time `{event_time.column}` of `{node.name}` {reason}"
+            yield Diagnostic("MS008", message, node.place("event_time", "column"))
+
+
+def stateful_nodes_have_event_time(topology: Topology, schemas: Schemas) -> Iterator[Diagnostic]:
+    for node in topology.nodes:
+        if isinstance(node.component, Transform) and node.component.needs_event_time:
+            for name in dict.fromkeys(missing for parent in node.inputs for missing in _timeless(topology, parent)):
+                help_ = f"add `event_time: {{column: COLUMN, watermark: 10s}}` to `{name}`"
+                message = f"`{node.name}` goes by event time, and the rows of `{name}` have none"
+                yield Diagnostic("MS037", message, node.span, help=help_)
+
+
+def state_is_not_over_changelogs(topology: Topology, schemas: Schemas) -> Iterator[Diagnostic]:
+    for node in topology.nodes:
+        if not node.stateful:
+            continue
+        updating = [above.name for above in topology.upstream(node.name)[:-1] if _updates(above)]
+        for name in node.inputs:
+            schema = schemas.get(name)
+            if updating or (schema is not None and any(op in schema.names for op in _OPS)):
+                message = f"`{node.name}` keeps state over the changelog `{updating[0] if updating else name}`, which is not supported yet"
+                yield Diagnostic("MS030", message, node.span, help="aggregate the rows before they become a changelog")
+                break
+
+
+def finished_nodes_come_last(topology: Topology, schemas: Schemas) -> Iterator[Diagnostic]:
+    for node in topology.nodes:
+        above = topology.upstream(node.name)[:-1] if node.stateful or len(node.inputs) > 1 else ()
+        for parent in above:
+            if isinstance(parent.component, Transform) and parent.component.finishes:
+                message = f"`{node.name}` cannot stand below `{parent.name}`, whose results are made epoch by epoch"
+                yield Diagnostic(
+                    "MS036", message, node.span, help="put both steps into one query, or write the results and read them again"
+                )
+                break
+
+
+def only_stateful_nodes_have_late_rows(topology: Topology, schemas: Schemas) -> Iterator[Diagnostic]:
+    for node in topology.nodes:
+        if isinstance(node.component, Windowed) and not node.stateful:
+            for option in ("late", "allowed_lateness"):
+                if getattr(node.component, option) is not None:
+                    message = f"`{node.name}` waits for nothing, so no row can be late"
+                    yield Diagnostic("MS006", message, node.place(option), help=f"remove `{option}`")
+
+
+def _timeless(topology: Topology, name: str) -> list[str]:
+    """Where an event time is missing on the paths to a node: the first node of each."""
+    node = topology.by_name.get(name)
+    if node is None or node.options.event_time:
+        return []
+    if node.kind == "source" or node.stateful:
+        return [name]
+    return [missing for parent in node.inputs for missing in _timeless(topology, parent)]
+
+
+def _updates(node: Node) -> bool:
+    return isinstance(node.component, Transform) and node.stateful and node.component.output_mode == "update"

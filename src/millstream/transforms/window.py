@@ -1,0 +1,121 @@
+"""Aggregates per key and window of event time: Spark's own operator, its results once and final, or early and corrected.
+
+Windows of days in a time zone are computed here: start and end by the local calendar, with the end marked as event time, so that Spark
+closes them as it closes its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+import pyarrow as pa
+
+from millstream.plan.components import NodeContext, OutputMode, Problem, Windowed
+from millstream.plan.options import Columns
+from millstream.plan.time import TIMESTAMP
+from millstream.plan.windows import SessionWindow, SlidingWindow, TumblingWindow, Window, closes, local_windows
+from millstream.transforms.checks import only, quoted
+from millstream.transforms.keys import key_problems, keyed, with_rejects
+from millstream.transforms.totals import OP, Aggregates, aggregate_problems, columns_of, output_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+_WINDOW = "_window"
+_EDGES = ("window_start", "window_end")
+
+
+class WindowAggregate(Windowed):
+    """Adds rows up per key and window of event time. What comes out has the key's columns, `window_start`, `window_end` and the
+    aggregates. A window closes when the watermark passes its end; what is still open at the end of a bounded input closes then.
+
+    Every aggregate of Spark SQL can be used, with `FILTER (WHERE …)`; `first` and `last` go by event time, `count(DISTINCT …)` is exact,
+    and `top_k(value, k)` gives the largest values.
+    """
+
+    type: ClassVar[str] = "window"
+    summary: ClassVar[str] = "Count and add up per key and window of event time."
+    example: ClassVar[str] = """
+        per_minute:
+          type: window
+          from: clicks
+          key_by: [user]
+          window: {type: tumbling, size: 1m}
+          aggregate: {total: sum(amount), n: count(*)}
+    """
+
+    key_by: Columns = ()
+    """The columns that say which rows belong together. Default: all rows do."""
+    window: Window
+    """`{type: tumbling, size: 1m}`, `{type: sliding, size: 1h, slide: 5m}` or `{type: session, gap: 30m}`."""
+    aggregate: Aggregates
+    """Name → aggregate, such as `total: sum(amount)`."""
+    emit: Literal["on_close", "updates"] = "on_close"
+    """`on_close`: each result once, when its window has closed. `updates`: early results too, as a changelog (`_op`) that later rows
+    correct; the key and the window identify a result."""
+
+    @property
+    def stateful(self) -> bool:
+        return True
+
+    @property
+    def needs_event_time(self) -> bool:
+        return True
+
+    @property
+    def output_mode(self) -> OutputMode:
+        return "append" if self.emit == "on_close" else "update"
+
+    def closes(self, input_name: str, event_time: str) -> str:
+        return closes(self.window, quoted(event_time))
+
+    def output(self, inputs: Mapping[str, pa.Schema | None]) -> pa.Schema | None:
+        edges = [pa.field(name, TIMESTAMP) for name in _EDGES]
+        schema = output_of(self.key_by, edges, self.aggregate, only(inputs))
+        return schema.append(pa.field(OP, pa.string())) if schema is not None and self.emit == "updates" else schema
+
+    def problems(self, inputs: Mapping[str, pa.Schema | None], directory: Path) -> list[Problem]:
+        found = key_problems(self.key_by, "key_by", inputs)
+        found += aggregate_problems(self.aggregate, (*self.key_by, *_EDGES, OP), only(inputs))
+        if isinstance(self.window, SessionWindow) and self.emit == "updates":
+            found.append(Problem("MS036", "a session has no early results: its window is not known before it ends", "emit", "leave it out"))
+        return found
+
+    def apply(self, frames: Mapping[str, DataFrame], context: NodeContext) -> DataFrame:
+        from pyspark.sql import functions as F
+
+        ((_, frame),) = frames.items()
+        rows, rejects = keyed(frame, self.key_by, context)
+        time = quoted(context.event_time)
+        rows, groups = self._assigned(rows, time)
+        totals = rows.groupBy(*[F.col(quoted(key)) for key in self.key_by], *groups).agg(*columns_of(self.aggregate, time))
+        edges = _EDGES if _EDGES[0] in totals.columns else (f"{_WINDOW}.start AS {_EDGES[0]}", f"{_WINDOW}.end AS {_EDGES[1]}")
+        result = totals.selectExpr(*map(quoted, self.key_by), *edges, *map(quoted, self.aggregate))
+        result = result.withColumn(OP, F.lit("u")) if self.emit == "updates" else result
+        return with_rejects(result, rejects, context)
+
+    def _assigned(self, rows: DataFrame, time: str) -> tuple[DataFrame, list[Column]]:
+        """The rows, and the columns that say which window they belong to."""
+        from pyspark.sql import functions as F
+
+        window = self.window
+        if isinstance(window, SessionWindow):
+            # without a key Spark refuses sessions; a constant would be optimised away
+            alone = [] if self.key_by else [F.expr(f"unix_seconds({time}) * 0").alias("_all")]
+            return rows, [F.expr(f"session_window({time}, {window.gap_sql})").alias(_WINDOW), *alone]
+        if window.time_zone:
+            return _local(rows, window, time), [F.col(name) for name in _EDGES]
+        lengths = (window.size.milliseconds, window.step_ms, window.offset.milliseconds)
+        spans = ", ".join(f"'{length} milliseconds'" for length in lengths)
+        return rows, [F.expr(f"window({time}, {spans})").alias(_WINDOW)]
+
+
+def _local(rows: DataFrame, window: TumblingWindow | SlidingWindow, time: str) -> DataFrame:
+    from pyspark.sql import functions as F
+
+    pairs = ", ".join(f"named_struct('start', {start}, 'end', {end})" for start, end in local_windows(window, time))
+    spread = rows.select("*", F.explode(F.expr(f"array({pairs})")).alias(_WINDOW)).where(f"{time} < {_WINDOW}.end")
+    end = F.col(f"{_WINDOW}.end").alias(_EDGES[1], metadata={"spark.watermarkDelayMs": 0})
+    return spread.select("*", F.col(f"{_WINDOW}.start").alias(_EDGES[0]), end).drop(_WINDOW)
