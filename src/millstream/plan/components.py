@@ -217,6 +217,10 @@ class Transform(Component):
         """What is left to do with the results of one epoch, in plain batches."""
         return frame
 
+    def ticks(self, directory: Path) -> bool:
+        """Whether it waits for the clock, so that an epoch runs at every trigger, rows or not."""
+        return False
+
     def tables(self) -> tuple[str, ...]:
         """Inputs that the component names itself, as SQL does."""
         return ()

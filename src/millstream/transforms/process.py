@@ -83,6 +83,9 @@ class Process(Transform):
         """Timers are to fire between the rows of a bounded input as they would between those of an endless one."""
         return True
 
+    def ticks(self, directory: Path) -> bool:
+        return _ticks(self._load(directory))
+
     def output(self, inputs: Mapping[str, pa.Schema | None]) -> pa.Schema | None:
         declared = self.function.attribute("output")
         return types.schema(declared) if declared else None

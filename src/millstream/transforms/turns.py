@@ -56,6 +56,14 @@ class KeyedRunner:
     ticks: bool
     """Whether the function has a use for the clock."""
 
+    @property
+    def keys(self) -> tuple[str, ...]:
+        return tuple(self.layout.keys.names)
+
+    @property
+    def kinds(self) -> dict[str, Any]:
+        return dict(self.layout.kinds)
+
     def visit(self, rows: pa.Table | None, stored: pa.Table | None, moment: Moment) -> Visit:
         table = self.layout.opened(stored)
         turns = list(self._turns(rows, table, moment))

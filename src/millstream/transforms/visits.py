@@ -9,6 +9,7 @@ This module travels to the workers (`shipping.py`), so of Millstream it imports 
 
 from __future__ import annotations
 
+import json
 import signal
 import sys
 from collections.abc import Iterator
@@ -23,7 +24,7 @@ from millstream.transforms.buckets import from_bytes, in_order, to_bytes
 from millstream.transforms.remembering import StateLayoutError
 
 TimeMode = Literal["None", "EventTime", "ProcessingTime"]
-STATE, ALARM = "state", "alarm"
+STATE, ALARM, ABOUT = "state", "alarm", "millstream"
 
 
 class BadKeyError(ValueError):
@@ -78,11 +79,15 @@ class BucketVisits:
             visit = self._runner.visit(rows, before, moment)
         if visit.state.num_rows:
             if before is None or not visit.state.equals(before):
-                self._state.update((to_bytes(visit.state),))
+                self._state.update((to_bytes(visit.state.replace_schema_metadata({ABOUT: self._about()})),))
         elif stored:
             self._state.clear()
         self._set_alarm(visit.event, visit.clock, moment, expired)
         return _packed(visit.batches)
+
+    def _about(self) -> str:
+        """What somebody who reads the state without the class has to know."""
+        return json.dumps({"node": self._node, "keys": list(self._runner.keys), "kinds": self._runner.kinds})
 
     def _set_alarm(self, event: int | None, clock: int | None, moment: Moment, expired: int) -> None:
         """One timer of Spark's, at the earliest deadline. Spark deletes the expired one after the visit: it cannot be set again."""

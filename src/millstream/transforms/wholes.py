@@ -30,6 +30,11 @@ class WholeRunner:
     shape: Shape
     order: tuple[str, ...]
 
+    @property
+    def kinds(self) -> dict[str, Any]:
+        """A table has no states by name."""
+        return {}
+
     def visit(self, rows: pa.Table | None, stored: pa.Table | None, moment: Moment) -> Visit:
         state = self._opened(stored)
         table = self.input.empty_table() if rows is None else sorted_by(rows, np.zeros(rows.num_rows, np.int8), self.order)[0]
