@@ -27,6 +27,9 @@ TimeMode = Literal["None", "EventTime", "ProcessingTime"]
 STATE, ALARM, ABOUT = "state", "alarm", "millstream"
 
 
+_KEY_MARK = "millstream-key"
+
+
 class BadKeyError(ValueError):
     """A row whose key is null."""
 
@@ -125,7 +128,7 @@ class BucketVisits:
     def _without_key(self, table: pa.Table) -> list[Any]:
         shape, error = self._runner.shape, f"{' or '.join(f'`{name}`' for name in self._needed)} is null"
         if not shape.isolate:
-            raise BadKeyError(f"millstream-key: {self._node}: {error} in a row: {table.slice(0, 1).to_pylist()[0]}")
+            raise BadKeyError(f"{_KEY_MARK}: {self._node}: {error} in a row: {table.slice(0, 1).to_pylist()[0]}")
         return _packed(shape.rejects(table.to_pylist(), error))
 
     @contextmanager
