@@ -26,7 +26,7 @@ def hundredfold(values):
     return pc.multiply(values, 100)
 """
 TEXT = """
-functions: {times: udfs:times}
+functions: {times: scaling:times}
 sources:
   rows: {type: file, path: in, format: json, schema: {id: int64}, max_files_per_epoch: 1, mode: {type: continuous}}
 transforms:
@@ -35,12 +35,12 @@ sinks:
   out: {type: memory, from: step}
 settings: {trigger: {type: available_now}}
 """
-ANOTHER = TEXT.replace("udfs:times", "udfs:hundredfold")
+ANOTHER = TEXT.replace("scaling:times", "scaling:hundredfold")
 
 
 @pytest.fixture(autouse=True)
 def code(tmp_path: Path) -> None:
-    (tmp_path / "udfs.py").write_text(CODE)
+    (tmp_path / "scaling.py").write_text(CODE)
     (tmp_path / "beside.py").write_text("FACTOR = 3\n")
 
 
@@ -116,12 +116,12 @@ def test_a_half_done_epoch_is_finished_with_the_function_it_was_begun_with(pipel
 
 def test_a_function_that_is_gone_can_be_replaced_in_the_middle_of_an_epoch(pipeline: Callable, run: Callable) -> None:
     write(1)
-    Path("udfs.py").rename("code.py")
-    run(pipeline(to_file(TEXT).replace("udfs:times", "code.py:times")))
+    Path("scaling.py").rename("code.py")
+    run(pipeline(to_file(TEXT).replace("scaling:times", "code.py:times")))
     Path(".millstream/p/queries/rows/commits/0").unlink()
-    Path("code.py").rename("udfs2.py")
+    Path("code.py").rename("scaling2.py")
     shutil.rmtree("out")
-    changed = pipeline(to_file(ANOTHER).replace("udfs:", "udfs2.py:"))
+    changed = pipeline(to_file(ANOTHER).replace("scaling:", "scaling2.py:"))
     for _ in range(2):
         with pytest.raises(RunError, match="MS016"):
             run(changed)

@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from millstream.clients.storage import is_local, open_storage
+from millstream.engine import localfiles
 from millstream.engine.checkpoint import Checkpoint
 from millstream.engine.session import Profile, Session, SessionOptions, begin
+from millstream.engine.sparkconf import is_local as is_local_master
 from millstream.errors import Diagnostic, RunError, SpecError, nearest
 from millstream.observe.facts import Recorder
 from millstream.observe.report import Report
@@ -101,6 +103,9 @@ def open_session(topology: Topology, queries: tuple[QueryPlan, ...]) -> Session:
     conf = {key: value.reveal() if isinstance(value, Secret) else value for key, value in settings.spark.items()}
     if settings.state_partitions:
         conf.setdefault("spark.sql.shuffle.partitions", str(settings.state_partitions))
+    keeps_state = is_local_master(settings.master) and any(query.stateful for query in queries)
+    if keeps_state:
+        conf = {**localfiles.CONF, **conf}
     options = SessionOptions(
         app_name=topology.name,
         master=settings.master,
@@ -114,7 +119,10 @@ def open_session(topology: Topology, queries: tuple[QueryPlan, ...]) -> Session:
     try:
         import millstream.engine.execution  # noqa: F401 — imported here so that PySpark loads while the JVM starts
 
-        return starting.finish()
+        session = starting.finish()
+        if keeps_state and conf["spark.hadoop.fs.file.impl"] in localfiles.CONF.values():
+            localfiles.write_no_checksum_files(session.spark)
+        return session
     except BaseException:
         starting.abandon()
         raise

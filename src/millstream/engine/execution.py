@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pyarrow as pa
@@ -26,6 +28,7 @@ from millstream.plan.secrets import Redactor, Secret
 from millstream.plan.topology import Topology
 
 _TICK_SECONDS = 0.1
+_RETAIN = "spark.sql.streaming.minBatchesToRetain"
 _CHATTY = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 """PySpark writes every failed query to the terminal, JVM trace included; `failures` says the same in one screen."""
 
@@ -41,7 +44,8 @@ class Execution:
             logging.getLogger(name).disabled = True
 
     def run(self, plans: list[QueryPlan]) -> None:
-        with registered(self._spark, self._topology.functions, self._topology.directory):
+        topology = self._topology
+        with registered(self._spark, topology.functions, topology.directory), _retaining(self._spark, topology.settings.retain_epochs):
             self._run(plans)
 
     def _run(self, plans: list[QueryPlan]) -> None:
@@ -112,6 +116,17 @@ class Execution:
             raise translate(error, [node], name, self._redact, self._topology.name) from error
         storage.put_once("schema.json", json.dumps(types.columns(schema)).encode())
         return schema
+
+
+@contextmanager
+def _retaining(spark: SparkSession, epochs: int | None) -> Iterator[None]:
+    """Queries that start within this keep so many epochs; the session may be somebody else's, so it is set back."""
+    before = spark.conf.get(_RETAIN)
+    spark.conf.set(_RETAIN, str(epochs) if epochs is not None else str(before))
+    try:
+        yield
+    finally:
+        spark.conf.set(_RETAIN, str(before))
 
 
 def secrets_of(topology: Topology) -> list[Secret]:

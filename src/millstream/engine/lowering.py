@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -37,6 +38,8 @@ class Lowering:
     """Values of secrets, which no dead letter may hold."""
     functions: tuple[UserFunction, ...] = ()
     """The user's functions that SQL can call."""
+    memory: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """What nodes keep for the length of a run."""
 
     def streaming(self, plan: QueryPlan) -> Stream:
         """The frame that a query's epochs are cut from."""
@@ -45,7 +48,8 @@ class Lowering:
         clocks: dict[str, str] = {}
         for node in plan.streamed:
             inputs = {name: visible(frames[name], plan.node(name), node) for name in node.inputs}
-            frame = self.lower(node, self._marked(node, inputs), self.spark, event_time=_event_time(plan, node))
+            event_times = {name: plan.event_time_of(name) for name in node.inputs}
+            frame = self.lower(node, self._marked(node, inputs), self.spark, event_times=event_times)
             frames[node.name] = frame
             if node.isolates and node is not plan.root:
                 frames[node.name] = good(frame)
@@ -57,8 +61,15 @@ class Lowering:
         root = frames[plan.outlet.name]
         return Stream(_tagged(root, plan.root, rejects) if rejects else root, clocks)
 
-    def lower(self, node: Node, frames: Mapping[str, DataFrame], spark: SparkSession, clock: str = "", event_time: str = "") -> DataFrame:
-        context = self.context(node, clock, event_time)
+    def lower(
+        self,
+        node: Node,
+        frames: Mapping[str, DataFrame],
+        spark: SparkSession,
+        clock: str = "",
+        event_times: Mapping[str, str] | None = None,
+    ) -> DataFrame:
+        context = self.context(node, clock, event_times)
         if isinstance(node.component, Source):
             return stamped(node.component.read(spark, context), node, clock)
         assert isinstance(node.component, Transform)
@@ -70,7 +81,7 @@ class Lowering:
             return frames
         return {name: frames[name].alias(input_alias(node.name, name)) for name in node.inputs}
 
-    def context(self, node: Node, clock: str = "", event_time: str = "") -> NodeContext:
+    def context(self, node: Node, clock: str = "", event_times: Mapping[str, str] | None = None) -> NodeContext:
         return NodeContext(
             node.name,
             self.directory,
@@ -79,7 +90,8 @@ class Lowering:
             schema=self.schemas.get(node.name),
             clock=clock,
             aggregates=self.aggregates,
-            event_time=event_time,
+            event_times=event_times or {},
+            memory=self.memory.setdefault(node.name, {}),
         )
 
     @cached_property
@@ -103,10 +115,6 @@ class Stream:
 
 def input_alias(node: str, name: str) -> str:
     return f"_millstream:{node}:{name}"
-
-
-def _event_time(plan: QueryPlan, node: Node) -> str:
-    return plan.event_time_of(node.inputs[0]) if node.inputs else ""
 
 
 def finished(node: Node, frame: DataFrame, lowering: Lowering, clock: str = "") -> DataFrame:

@@ -82,7 +82,7 @@ def _analysed(topology: Topology, checkpoint: Checkpoint, spark: object) -> tupl
             frame = stamped(without_rejects(empty) if node.isolates else empty, node)
         else:
             inputs = {name: visible(frames[name], topology.node(name), node) for name in node.inputs}
-            frame = lowering.lower(node, inputs, spark, event_time=event_time_of(topology.node, node.inputs[0]))
+            frame = lowering.lower(node, inputs, spark, event_times={name: event_time_of(topology.node, name) for name in node.inputs})
             frame = finished(node, frame, lowering)
         frames[node.name] = good(frame) if REJECT in frame.columns else frame
         schemas[node.name] = to_arrow_schema(visible(frames[node.name], node).schema)

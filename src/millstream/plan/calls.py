@@ -98,7 +98,7 @@ def _is_column(tokens: tuple[Token, ...], index: int, end: int) -> bool:
     """Whether a call is a column of a SELECT all by itself, without a name: then its text is its name, as everywhere in SQL."""
     following = tokens[end + 1].text.upper() if end + 1 < len(tokens) else ""
     before = index - 1
-    if following not in _AFTER_COLUMN or tokens[before].text.upper() not in {"SELECT", "DISTINCT", "ALL", ","}:
+    if not index or following not in _AFTER_COLUMN or tokens[before].text.upper() not in {"SELECT", "DISTINCT", "ALL", ","}:
         return False
     depth = 0
     while before >= 0 and depth >= 0:  # back to the word that opens this clause, past whole brackets

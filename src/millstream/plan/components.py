@@ -61,8 +61,15 @@ class NodeContext:
     """The epoch's time, for `now()`."""
     aggregates: tuple[str, ...] = ()
     """The user's aggregate functions, which SQL calls by collecting lists."""
-    event_time: str = ""
-    """The column that holds the event time of the input; empty when none is declared."""
+    event_times: Mapping[str, str] = field(default_factory=dict)
+    """Input → the column that holds its event time, where one is declared."""
+    memory: dict[str, Any] = field(default_factory=dict)
+    """What the node keeps for the length of a run."""
+
+    @property
+    def event_time(self) -> str:
+        """The column that holds the event time of the first input; empty when none is declared."""
+        return next(iter(self.event_times.values()), "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +169,10 @@ class Source(Component):
     def read(self, spark: SparkSession, context: NodeContext) -> DataFrame:
         raise NotImplementedError
 
+    def table(self, spark: SparkSession, context: NodeContext) -> DataFrame:
+        """All rows that are there now, as a plain frame."""
+        raise NotImplementedError
+
     def exhausted(self, offset: Any) -> bool:
         """Whether a bounded source ends at or before this offset."""
         return False
@@ -206,6 +217,11 @@ class Transform(Component):
     @property
     def keeps_clock(self) -> bool:
         """Whether a bounded input runs with the declared watermark, and not with one that waits for the end."""
+        return False
+
+    @property
+    def renewed(self) -> bool:
+        """Whether it is built anew for every epoch, and can be no part of the streaming plan."""
         return False
 
     @property

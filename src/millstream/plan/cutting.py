@@ -107,7 +107,7 @@ class QueryPlan:
         node = self.root
         while self.hoists and not _finishes(node) and not node.isolates and self.consumers(node.name) == 1:
             following = next((step for step in self.below if node.name in step.inputs and not step.isolates), None)
-            if following is None:
+            if following is None or (isinstance(following.component, Transform) and following.component.renewed):
                 break
             node = following
             joined.append(node)

@@ -36,7 +36,7 @@ def functions_are_called_where_they_can_run(topology: Topology, schemas: Schemas
     aggregates = {used.name for used in topology.functions if used.aggregates(topology.directory)}
     for node in topology.nodes if topology.functions else ():
         called = calls_of(node, topology.functions)
-        if called and node.isolates:
+        if called and node.isolates and not hasattr(node.component, "aggregate"):
             message = f"`{node.name}` calls `{called[0].name}`, and bad rows of your own functions cannot be told apart in SQL"
             help_ = "return null for what the function cannot handle, or use a `python` transform"
             yield Diagnostic("MS032", message, node.place("on_error"), help=help_)
@@ -61,8 +61,8 @@ def _text(node: Node) -> str:
 def _ungrouped(node: Node, aggregates: list[str]) -> list[str]:
     """Aggregates that are called outside of a query with GROUP BY."""
     sql = getattr(node.component, "sql", None)
-    if not isinstance(sql, str) or not aggregates:
-        return aggregates
+    if not isinstance(sql, str):
+        return mentions(json.dumps(node.component.model_dump(mode="json", exclude={"aggregate"})), aggregates)
     tree = parse_query(sql).tree
     calls = [call for call in tree.find_all(exp.Anonymous) if call.name.lower() in map(str.lower, aggregates)] if tree is not None else []
     return list(dict.fromkeys(call.name for call in calls if not _grouped(call)))

@@ -73,6 +73,8 @@ class Settings(_Block):
     """Settings for Spark itself, by their full name."""
     state_partitions: int | None = Field(default=None, ge=1)
     """Number of state partitions; fixed by a query's first epoch. Default: the number of cores."""
+    retain_epochs: int | None = Field(default=None, ge=2)
+    """How many epochs back offsets, commits and state are kept in the checkpoint. Default: 100."""
     restart: Restart = Restart()
     """What happens after a temporary failure."""
     telemetry: Telemetry = Telemetry()

@@ -59,5 +59,5 @@ class Aggregate(Transform):
         ((_, frame),) = frames.items()
         rows, rejects = keyed(frame, self.key_by, context)
         time = quoted(context.event_time) if context.event_time else ""
-        totals = rows.groupBy(*[F.col(quoted(key)) for key in self.key_by]).agg(*columns_of(self.aggregate, time))
+        totals = rows.groupBy(*[F.col(quoted(key)) for key in self.key_by]).agg(*columns_of(self.aggregate, time, context.aggregates))
         return with_rejects(totals.withColumn(OP, F.lit("u")), rejects, context)

@@ -48,7 +48,7 @@ class Keyed:
     @property
     def event_time(self) -> str:
         """The column that the watermark is on; empty when there is none."""
-        declared = getattr(self.context, "event_time", "")
+        declared = self.context.event_time
         marked = [field.name for field in self.frame.schema if WATERMARK in (field.metadata or {})]
         return declared or (marked[0] if marked else "")
 

@@ -10,6 +10,7 @@ from pydantic import Field
 from sqlglot import exp
 
 from millstream.plan import types
+from millstream.plan.calls import collected
 from millstream.plan.components import Problem
 from millstream.plan.expressions import sql
 from millstream.plan.macros import expand
@@ -24,10 +25,11 @@ Aggregates = Annotated[dict[str, Expression], Field(min_length=1)]
 _NUMERIC = (exp.Sum, exp.Avg, exp.Stddev, exp.StddevPop, exp.StddevSamp, exp.Variance, exp.VariancePop, exp.Median)
 
 
-def columns_of(aggregates: Mapping[str, str], time: str = "") -> list[Column]:
+def columns_of(aggregates: Mapping[str, str], time: str = "", functions: tuple[str, ...] = ()) -> list[Column]:
+    """The aggregates as columns; `functions` are the user's own, which get collected lists."""
     from pyspark.sql import functions as F
 
-    return [F.expr(expand(text, time)).alias(name) for name, text in aggregates.items()]
+    return [F.expr(expand(collected(text, functions), time)).alias(name) for name, text in aggregates.items()]
 
 
 def aggregate_problems(aggregates: Mapping[str, str], taken: tuple[str, ...], schema: pa.Schema | None) -> list[Problem]:

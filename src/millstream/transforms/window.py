@@ -90,7 +90,9 @@ class WindowAggregate(Windowed):
         rows, rejects = keyed(frame, self.key_by, context)
         time = quoted(context.event_time)
         rows, groups = self._assigned(rows, time)
-        totals = rows.groupBy(*[F.col(quoted(key)) for key in self.key_by], *groups).agg(*columns_of(self.aggregate, time))
+        totals = rows.groupBy(*[F.col(quoted(key)) for key in self.key_by], *groups).agg(
+            *columns_of(self.aggregate, time, context.aggregates)
+        )
         edges = _EDGES if _EDGES[0] in totals.columns else (f"{_WINDOW}.start AS {_EDGES[0]}", f"{_WINDOW}.end AS {_EDGES[1]}")
         result = totals.selectExpr(*map(quoted, self.key_by), *edges, *map(quoted, self.aggregate))
         result = result.withColumn(OP, F.lit("u")) if self.emit == "updates" else result
