@@ -61,7 +61,7 @@ def test_links_lead_somewhere() -> None:
 @pytest.mark.spark
 def test_the_commands_shown_work_one_after_the_other(tmp_path: Path) -> None:
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    assert len(commands()) == 8
+    assert len(commands()) == 9
     for command in commands():
         done = subprocess.run(
             command, shell=True, cwd=tmp_path, capture_output=True, text=True, check=False, env={**os.environ, "PATH": path}

@@ -272,10 +272,25 @@ CODES: dict[str, Code] = {
         "cut into other epochs.",
         "Restore the checkpoint and the target from the same time, or `--reset QUERY` together with an empty target.",
     ),
+    "MS056": Code(
+        "the checkpoint is half a copy",
+        "`millstream checkpoint copy` was cut short. A run on what is there would lose progress or state.",
+        "Make the copy again with the same command; it starts from nothing.",
+    ),
     "MS057": Code(
         "no such query",
         "`--reset` takes the name of a query: the name of the node at its root.",
         "`millstream plan` lists the queries.",
+    ),
+    "MS058": Code(
+        "no state to show",
+        "The node does not exist, keeps no state, or has not run yet.",
+        "`millstream checkpoint list` shows which queries keep state.",
+    ),
+    "MS059": Code(
+        "the copy cannot go there",
+        "A copy of a checkpoint goes to a folder of its own, so that nothing is overwritten and nothing is mixed.",
+        "Name a folder that does not exist yet.",
     ),
     "MS060": Code(
         "nothing to read",

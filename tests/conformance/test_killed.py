@@ -9,7 +9,6 @@ import time
 from pathlib import Path
 
 import pytest
-
 from tests.conformance.goldens import LATER, golden, names, project, result
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900), pytest.mark.skipif(not names(), reason="the golden data is not there")]
@@ -20,7 +19,7 @@ COMMAND = [sys.executable, "-m", "millstream.cli", "run", "p.yaml"]
 def survived(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("killed")
     project(folder)
-    chance = random.Random(20)  # noqa: S311 — the same moments every time
+    chance = random.Random(20)
     for _ in range(3):
         kill_after(folder, committed(folder) + chance.randint(15, 35), chance.uniform(0, 0.5))
     run = subprocess.run(COMMAND, cwd=folder, capture_output=True, text=True, timeout=600, check=False)

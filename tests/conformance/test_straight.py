@@ -37,7 +37,7 @@ def test_what_comes_later_is_refused_by_check(name: str, pipeline: Callable[...,
 
     text = query(name).replace("\n", " ")
     source = "{type: file, path: x, format: json, schema: {timestamp: timestamp, driver_id: int64, counter: int64, subtask_index: int64}}"
-    with pytest.raises(SpecError, match="MS030.*not supported yet"):
+    with pytest.raises(SpecError, match=r"MS030.*not supported yet"):
         pipeline(f"""
             sources: {{cars: {source}, impulse: {source}}}
             transforms: {{later: {{type: sql, sql: "{text}"}}}}

@@ -8,6 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from millstream.clients.storage import LocalStorage
+from millstream.engine.checkpoint import Checkpoint
+from millstream.engine.verification import damages
+
 pytestmark = pytest.mark.spark
 TEXT = """
 sources:
@@ -30,6 +34,10 @@ def write(folder: Path, count: int) -> None:
         (folder / f"in/{number:02}.json").write_text(json.dumps({"k": f"k{number % 3}"}))
 
 
+def verified(folder: Path) -> list[str]:
+    return [finding.message for finding in damages(Checkpoint(LocalStorage(folder / ".millstream/p"), "p"))]
+
+
 def test_state_is_kept_in_snapshots_and_old_versions_go(tmp_path: Path) -> None:
     write(tmp_path, 24)
     (tmp_path / "p.yaml").write_text(TEXT)
@@ -43,6 +51,10 @@ def test_state_is_kept_in_snapshots_and_old_versions_go(tmp_path: Path) -> None:
     assert list(state.glob("*.zip"))
     assert not (state / "1.changelog").exists()
     assert not list(query.rglob(".*.crc"))
+    assert verified(tmp_path) == []
+    for table in (state / "SSTs").iterdir():
+        table.unlink()
+    assert ["its table `SSTs/" in message for message in verified(tmp_path)] == [True]
 
 
 def test_by_default_a_hundred_epochs_stay_and_the_session_is_left_as_it_was(

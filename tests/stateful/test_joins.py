@@ -5,9 +5,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from tests.stateful.conftest import at
 
 from millstream import DataStream, MemorySource, StreamEnvironment, TumblingWindow
-from tests.stateful.conftest import at
 
 pytestmark = pytest.mark.spark
 ORDERS = [{"id": i, "amount": i * 10, "at": at(i * 10)} for i in range(6)]
@@ -74,7 +74,14 @@ def test_a_table_is_read_again_when_it_is_too_old(pipeline: Callable[..., Any], 
         "    return batch\n"
     )
     text = """
-        sources: {orders: {type: file, path: orders, format: json, schema: {order: int64, id: int64}, mode: {type: bounded}, max_files_per_epoch: 1}}
+        sources:
+          orders:
+            type: file
+            path: orders
+            format: json
+            schema: {order: int64, id: int64}
+            mode: {type: bounded}
+            max_files_per_epoch: 1
         transforms:
           named:
             type: join

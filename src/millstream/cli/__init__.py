@@ -16,8 +16,8 @@ import typer  # noqa: E402
 
 from millstream.cli.output import fail  # noqa: E402
 
-COMMANDS = ("run", "check", "plan", "graph", "test", "init", "doctor", "fetch", "schema", "explain")
-"""One module each, of the same name."""
+COMMANDS = ("run", "check", "plan", "graph", "test", "init", "doctor", "fetch", "schema", "explain", "checkpoint", "state")
+"""One module each, of the same name: a function, or a group of commands."""
 
 
 def application(only: str | None = None) -> typer.Typer:
@@ -31,7 +31,11 @@ def application(only: str | None = None) -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     for name in [only] if only in COMMANDS else COMMANDS:
-        app.command()(getattr(import_module(f"millstream.cli.{name}"), str(name)))
+        command = getattr(import_module(f"millstream.cli.{name}"), str(name))
+        if isinstance(command, typer.Typer):
+            app.add_typer(command, name=name)
+        else:
+            app.command()(command)
     app.callback()(_version)
     return app
 

@@ -29,6 +29,7 @@ class Storage(Protocol):
     def put_once(self, path: str, data: bytes) -> bool: ...
     def names(self, path: str = "") -> list[str]: ...
     def files(self, path: str = "") -> list[str]: ...
+    def size(self, path: str = "") -> int: ...
     def rename(self, old: str, new: str) -> None: ...
     def delete(self, path: str = "") -> None: ...
 
@@ -88,6 +89,10 @@ class LocalStorage:
     def files(self, path: str = "") -> list[str]:
         folder = self.root / path
         return sorted(entry.relative_to(folder).as_posix() for entry in folder.rglob("*") if entry.is_file())
+
+    def size(self, path: str = "") -> int:
+        """Bytes of all files below."""
+        return sum(entry.stat().st_size for entry in (self.root / path).rglob("*") if entry.is_file())
 
     def rename(self, old: str, new: str) -> None:
         target = self.root / new
@@ -168,6 +173,10 @@ class HadoopStorage:
             else:
                 found.append(name)
         return sorted(found)
+
+    def size(self, path: str = "") -> int:
+        """Bytes of all files below."""
+        return int(self._system.getContentSummary(self._path(path)).getLength()) if self.exists(path) else 0
 
     def rename(self, old: str, new: str) -> None:
         self._system.mkdirs(self._path(str(PurePosixPath(new).parent)))

@@ -2,6 +2,7 @@
 
 <checkpoint>/_millstream/pipeline.json       whose progress this is
 <checkpoint>/_millstream/lock                the run that uses it: process and host
+<checkpoint>/_millstream/copying             there while it is half a copy of another one
 <checkpoint>/_millstream/plans/<query>.json  the plans that its epochs were made with
 <checkpoint>/_millstream/nodes/<node>/       what a node keeps: pinned files, schema
 <checkpoint>/_millstream/staged/<query>/     rows of nodes that cannot be computed twice
@@ -22,6 +23,8 @@ from millstream.errors import Diagnostic, RunError
 from millstream.plan.time import FAR_MS
 
 OWN = "_millstream"
+UNFINISHED = f"{OWN}/copying"
+"""Stands in a checkpoint as long as it is half a copy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +95,14 @@ class Checkpoint:
         except ValueError:
             raise RunError(damaged(f"{self.storage.url}/{path}", "it is not the JSON that was written")) from None
 
+    def require_whole(self) -> None:
+        """Refuse what is left of a copy that was not finished."""
+        if self.storage.exists(UNFINISHED):
+            message = f"`{self.storage.url}` is half a copy of a checkpoint: copying was cut short"
+            raise RunError(Diagnostic("MS056", message, help="make the copy again, with the same command"))
+
     def _identify(self) -> None:
+        self.require_whole()
         path = f"{OWN}/pipeline.json"
         if self.storage.put_once(path, json.dumps({"pipeline": self.pipeline, "format": 1}).encode()):
             if self.storage.names("queries"):

@@ -152,8 +152,8 @@ def bad(frame: DataFrame, node: Node) -> DataFrame:
 
 
 def _tagged(root: DataFrame, node: Node, rejects: list[DataFrame]) -> DataFrame:
-    if node.isolates:
-        rejects = [*rejects, bad(root, node)]
-        root = good(root)
-    rows = root.withColumn(REJECT, F.lit(None).cast(REJECT_TYPE))
+    """The root's rows, its own bad ones among them, and the bad ones from above."""
+    named = F.struct(F.lit(node.name).alias("node"), F.col(f"{REJECT}.raw"), F.col(f"{REJECT}.error")) if node.isolates else None
+    own = F.lit(None) if named is None else F.when(F.col(REJECT).isNotNull(), named)
+    rows = root.withColumn(REJECT, own.cast(REJECT_TYPE))
     return reduce(lambda left, right: left.unionByName(right, allowMissingColumns=True), rejects, rows)

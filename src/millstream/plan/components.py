@@ -248,6 +248,10 @@ class Transform(Component):
         """The schema that comes out, as far as it is known without Spark."""
         return None
 
+    def reads(self, input_name: str, isolating: bool) -> int:
+        """How often one run of it reads an input."""
+        return 1
+
     def refuses_isolation(self) -> str:
         """Why single bad rows cannot be told apart here; empty when they can."""
         return ""

@@ -82,6 +82,10 @@ class Sql(Windowed):
     def closes(self, input_name: str, event_time: str) -> str:
         return closes(self.split, input_name)
 
+    def reads(self, input_name: str, isolating: bool) -> int:
+        texts = self.split.parts or (self.sql,)
+        return max(1, sum(reference.name == input_name for text in texts for reference in parse_query(text).references))
+
     def output(self, inputs: Mapping[str, pa.Schema | None]) -> pa.Schema | None:
         schema = analyse(self.query, inputs).output
         return schema.append(pa.field(OP, pa.string())) if schema is not None and self.split.kind == "running" else schema

@@ -1,4 +1,7 @@
-"""A stream joined with a table that is read as a whole: copied into memory, read again when it is older than `refresh`. No state is needed."""
+"""A stream joined with a table that is read as a whole: copied into memory, read again when it is older than `refresh`.
+
+No state is needed: the table is at hand when a row comes.
+"""
 
 from __future__ import annotations
 

@@ -1,0 +1,140 @@
+"""`millstream checkpoint`: what a checkpoint holds, whether it is whole, and a copy of it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from millstream.cli.output import Format, narrate
+from millstream.cli.pipelines import ConfigFile, SettingFlags
+from millstream.cli.places import Target, place_of, size_of
+
+if TYPE_CHECKING:
+    from millstream.engine.inventory import Inventory
+
+checkpoint = typer.Typer(help="List, verify and copy checkpoints of stopped pipelines.", no_args_is_help=True)
+AsFormat = Annotated[Format, typer.Option(help="`json` prints one object on stdout.")]
+
+
+@checkpoint.callback()
+def _group() -> None:
+    """Progress and state of pipelines."""
+
+
+@checkpoint.command("list")
+def list_(
+    target: Target,
+    config: ConfigFile = None,
+    set_: SettingFlags = None,
+    offline: Annotated[bool, typer.Option(help="Do not start Spark: rows of state are not counted.")] = False,
+    format: AsFormat = Format.text,
+) -> None:
+    """List queries, how far they have come, and the state that they keep."""
+    from millstream.engine.access import opened
+    from millstream.engine.inventory import take_stock
+
+    place = place_of(target, config, set_)
+    with opened(place, held=False) as found:
+        inventory = take_stock(found.checkpoint)
+    if not offline and any(query.operators for query in inventory.queries):
+        inventory = _counted(place)
+    if format is Format.json:
+        print(json.dumps(_document(inventory), indent=2))
+    elif sys.stdout.isatty():
+        _table(inventory)
+    else:
+        print("\n".join("\t".join(map(str, line)) for line in _lines(inventory)))
+
+
+@checkpoint.command()
+def verify(target: Target, config: ConfigFile = None, set_: SettingFlags = None, format: AsFormat = Format.text) -> None:
+    """Read every entry of every log, and find the state of the last committed epoch. Exit code 1 when something is damaged."""
+    from millstream.engine.access import opened
+    from millstream.engine.verification import damages
+    from millstream.errors import RunError
+
+    with opened(place_of(target, config, set_)) as found:
+        damage, queries = damages(found.checkpoint), found.checkpoint.queries()
+    if format is Format.json:
+        print(json.dumps({"ok": not damage, "damages": [finding.as_dict() for finding in damage]}, indent=2))
+    if damage:
+        raise RunError(damage)
+    narrate(f"✓ whole: {len(queries)} {'query' if len(queries) == 1 else 'queries'} ({', '.join(queries) or 'none'})")
+
+
+@checkpoint.command()
+def copy(
+    target: Target,
+    destination: Annotated[str, typer.Argument(metavar="DEST", help="A folder that does not exist yet.", show_default=False)],
+    config: ConfigFile = None,
+    set_: SettingFlags = None,
+    format: AsFormat = Format.text,
+) -> None:
+    """Copy a stopped pipeline's checkpoint: a savepoint. The copy can be used as `settings.checkpoint`."""
+    from millstream.engine import copying
+    from millstream.engine.access import opened
+
+    with opened(place_of(target, config, set_)) as found:
+        copied = copying.copy(found.checkpoint, found.storage(destination))
+    if format is Format.json:
+        print(json.dumps(asdict(copied)))
+    else:
+        narrate(f"✓ copied {copied.files} files, {size_of(copied.bytes)}; use it with `--checkpoint {destination}`")
+
+
+def _counted(place: Any) -> Inventory:
+    from millstream.engine.access import opened
+    from millstream.engine.inventory import take_stock
+
+    narrate("asking Spark for the rows of state …")
+    with opened(place, spark=True, held=False) as found:
+        from millstream.engine.statereading import counted
+
+        assert found.spark is not None
+        return counted(found.spark, take_stock(found.checkpoint), found.checkpoint)
+
+
+def _document(inventory: Inventory) -> dict[str, Any]:
+    document = asdict(inventory)
+    for query, seen in zip(document["queries"], inventory.queries, strict=True):
+        query["operators"] = [
+            {"id": operator.id, "kind": operator.kind, "rows": operator.rows, "bytes": operator.bytes, "partitions": operator.partitions}
+            for operator in seen.operators
+        ]
+    return document
+
+
+def _lines(inventory: Inventory) -> list[tuple[Any, ...]]:
+    lines: list[tuple[Any, ...]] = [("checkpoint", inventory.url, inventory.pipeline, inventory.bytes)]
+    for query in inventory.queries:
+        lines.append(("query", query.name, query.planned, query.committed, query.bytes, query.finished or "-"))
+        lines += [
+            ("state", query.name, operator.id, operator.kind, "-" if operator.rows is None else operator.rows, operator.bytes)
+            for operator in query.operators
+        ]
+    return lines
+
+
+def _table(inventory: Inventory) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console()
+    console.print(f"[bold]{inventory.pipeline or '?'}[/] in {inventory.url}, {size_of(inventory.bytes)}", highlight=False)
+    table = Table("query", "committed", "size", "state", box=None, pad_edge=False, header_style="dim")
+    for query in inventory.queries:
+        epoch = f"epoch {query.committed}" if query.committed >= 0 else "none"
+        half = f", {query.planned} half done" if query.planned > query.committed else ""
+        done = f", finished {query.finished[:19]}" if query.finished else ""
+        state = ", ".join(_state(operator) for operator in query.operators) or "-"
+        table.add_row(query.name, f"{epoch}{half}{done}", size_of(query.bytes), state)
+    console.print(table)
+
+
+def _state(operator: Any) -> str:
+    rows = "" if operator.rows is None else f" {operator.rows:,} rows,"
+    return f"{operator.kind}:{rows} {size_of(operator.bytes)}"

@@ -1,0 +1,54 @@
+"""The state of one node, found by the node's name: its query, the operators that it became, and their rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from millstream.engine.access import Place, opened
+from millstream.errors import Diagnostic, RunError, UsageError, nearest
+from millstream.plan.cutting import QueryPlan, cut
+from millstream.plan.topology import Topology
+
+if TYPE_CHECKING:
+    from millstream.engine.statereading import Part
+
+
+def view(
+    topology: Topology, node: str, key: tuple[str, ...], limit: int, starting: Callable[[], None]
+) -> tuple[list[dict[str, Any]], bool]:
+    """The rows that a node remembers, and whether there are more than so many. `starting` is called before Spark is."""
+    plan = _plan(topology, node)
+    with opened(Place.of(topology)) as found:  # refused before the seconds that Spark takes
+        if found.checkpoint.query(plan.name).committed() < 0:
+            raise RunError(Diagnostic("MS058", f"`{node}` keeps no state yet: query `{plan.name}` has committed no epoch"))
+    starting()
+    with opened(Place.of(topology), spark=True) as found:
+        from millstream.engine.statereading import operators_of, parts, rows
+
+        assert found.spark is not None
+        query = found.checkpoint.query(plan.name)
+        tables = parts(found.spark, query, operators_of(node, plan, query))
+        shown = [_named(part, row, len(tables) > 1) for part in tables for row in rows(part, key, limit + 1)]
+    return shown[:limit], len(shown) > limit
+
+
+def _plan(topology: Topology, node: str) -> QueryPlan:
+    stateful = [known.name for known in topology.nodes if known.stateful]
+    if node not in topology.by_name:
+        near = nearest(node, stateful or topology.by_name)
+        raise UsageError(Diagnostic("MS058", f"the pipeline has no node `{node}`", help=near))
+    if node not in stateful:
+        help_ = nearest("", stateful) or "this pipeline keeps no state"
+        raise UsageError(Diagnostic("MS058", f"`{node}` keeps no state", topology.node(node).span, help=help_))
+    found = [plan for plan in cut(topology) if any(step.name == node for step in plan.above)]
+    if not found:
+        raise UsageError(Diagnostic("MS058", f"nothing reads `{node}`, so it keeps no state", topology.node(node).span))
+    return next((plan for plan in found if plan.name == node), found[0])
+
+
+def _named(part: Part, row: dict[str, Any], several: bool) -> dict[str, Any]:
+    """A row that says which side, variable or operator it is of, where there are several."""
+    if part.label:
+        return {"side" if part.operator.joins else "variable": part.label, **row}
+    return {"operator": part.operator.id, **row} if several else row

@@ -1,0 +1,95 @@
+"""Is a checkpoint whole? Every entry of every log can be read, none is missing in between, and the state of the last committed epoch
+is there: a snapshot, and every changelog from it up to that epoch.
+
+Sinks are not asked: their ledgers are compared when a run begins. All damage is found, and not only the first.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from functools import partial
+
+from millstream.engine.checkpoint import OWN, Checkpoint, QueryCheckpoint, damaged
+from millstream.engine.inventory import operators
+from millstream.engine.stores import Store
+from millstream.errors import Diagnostic, RunError
+
+
+def damages(checkpoint: Checkpoint) -> list[Diagnostic]:
+    """One diagnostic per damage; none when the checkpoint is whole."""
+    found = [*_own_files(checkpoint)]
+    for name in checkpoint.queries():
+        query = checkpoint.query(name)
+        found += [*_logs(query), *_state(query)]
+    return found
+
+
+def _own_files(checkpoint: Checkpoint) -> Iterator[Diagnostic]:
+    storage = checkpoint.storage
+    if not storage.exists(f"{OWN}/pipeline.json"):
+        yield damaged(f"{storage.url}/{OWN}/pipeline.json", "it is missing")
+    folders = [("", ["pipeline.json"])] + [(f"{folder}/", storage.names(f"{OWN}/{folder}")) for folder in ("plans", "finished")]
+    for path in [f"{OWN}/{folder}{name}" for folder, names in folders for name in names if name.endswith(".json")]:
+        yield from _complaint(partial(checkpoint.read_json, path))
+
+
+def _logs(query: QueryCheckpoint) -> Iterator[Diagnostic]:
+    """Planned and committed epochs: each readable, none missing between the first and the last."""
+    offsets, commits = _epochs(query, "offsets"), _epochs(query, "commits")
+    if offsets and not query.storage.exists("metadata"):
+        yield damaged(f"{query.url}/metadata", "it is missing")
+    yield from _complaint(query.query_id)
+    for epoch in offsets:
+        yield from _complaint(partial(query.entry, epoch))
+    for epoch in commits:
+        if not _is_commit(query.storage.read(f"commits/{epoch}") or b""):
+            yield damaged(f"{query.url}/commits/{epoch}", "it is empty or cut off")
+    yield from _missing(query, offsets, commits)
+
+
+def _missing(query: QueryCheckpoint, offsets: list[int], commits: list[int]) -> Iterator[Diagnostic]:
+    """Old epochs go from the beginning of both logs; whatever else is not there is missing."""
+    first = min(offsets, default=0)
+    last = max(offsets, default=-1)
+    needed = {*range(first, last + 1), *(epoch for epoch in commits if epoch >= first)}
+    for epoch in sorted(needed - {*offsets}):
+        yield damaged(f"{query.url}/offsets/{epoch}", "it is missing, and the epoch is committed or followed by another")
+    begun = min(commits, default=first)
+    for epoch in sorted({*range(max(first, begun), max(last, max(commits, default=-1)))} - {*commits}):
+        yield damaged(f"{query.url}/commits/{epoch}", "it is missing, and a later epoch is there")
+
+
+def _epochs(query: QueryCheckpoint, log: str) -> list[int]:
+    return sorted(int(name) for name in query.storage.names(log) if name.isdigit())
+
+
+def _state(query: QueryCheckpoint) -> Iterator[Diagnostic]:
+    """The version after the last committed epoch, for every operator, partition and store."""
+    version = query.committed() + 1
+    if version <= 0:
+        return
+    try:
+        found = operators(query.storage)
+    except RunError as error:
+        yield from error.diagnostics
+        return
+    for operator in found:
+        for partition in range(operator.partitions):
+            for store in operator.stores:
+                yield from Store(query.storage, operator, partition, store).damages(version)
+
+
+def _is_commit(data: bytes) -> bool:
+    head, _, body = data.decode(errors="replace").partition("\n")
+    try:
+        return head.startswith("v") and isinstance(json.loads(body or "{}"), dict)
+    except ValueError:
+        return False
+
+
+def _complaint(read: Callable[[], object]) -> Iterator[Diagnostic]:
+    try:
+        read()
+    except RunError as error:
+        yield from error.diagnostics
