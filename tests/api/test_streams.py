@@ -72,7 +72,7 @@ def test_nodes_know_the_line_that_made_them() -> None:
 def test_a_window_without_an_event_time_names_the_node_that_needs_one() -> None:
     env = StreamEnvironment("p")
     env.from_rows(ROWS).key_by("user").window(TumblingWindow.of("5m")).aggregate(n=func.count(1)).to(BlackholeSink())
-    with pytest.raises(SpecError, match="MS037.*`rows` have none"):
+    with pytest.raises(SpecError, match=r"MS037.*`rows` have none"):
         env.execute()
 
 

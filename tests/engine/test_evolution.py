@@ -3,6 +3,7 @@
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -118,3 +119,30 @@ def test_a_lambda_in_a_half_done_epoch_needs_a_word(tmp_path: Path, spark: objec
     with pytest.raises(RunError, match="MS054"):
         flow("other").execute()
     assert flow("other").execute(RunOptions(accept_change=True)).state == "done"
+
+
+WINDOWED = """
+name: p
+sources:
+  clicks:
+    type: file
+    path: in
+    format: json
+    schema: {at: timestamp}
+    event_time: {column: at, watermark: 1s}
+transforms:
+  counted: {type: window, from: clicks, window: {type: tumbling, size: 1m}, aggregate: {n: count(*)}}
+sinks:
+  out: {type: blackhole, from: counted}
+settings: {trigger: {type: available_now}}
+"""
+
+
+def test_waiting_longer_keeps_the_state_and_another_window_does_not(pipeline: Callable[..., Any], run: Callable[..., Any]) -> None:
+    topology = pipeline(WINDOWED)
+    Path("in").mkdir()
+    Path("in/1.json").write_text('{"at": "2024-01-01T00:00:00Z"}\n')
+    run(topology)
+    run(pipeline(WINDOWED.replace("watermark: 1s", "watermark: 1h").replace("count(*)}}", "count(*)}, late: drop}")))
+    with pytest.raises(RunError, match=r"MS053(?s:.*)`window` was .*1m.*is .*5m"):
+        run(pipeline(WINDOWED.replace("size: 1m", "size: 5m")))

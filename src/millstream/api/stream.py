@@ -14,12 +14,13 @@ import pyarrow as pa
 
 from millstream.api.environment import StreamEnvironment
 from millstream.observe.report import Report
-from millstream.plan.components import Component, Sink
+from millstream.plan.components import Component, Sink, Source
 from millstream.plan.expressions import Expr, sql
 from millstream.plan.nodes import OnError
 from millstream.plan.running import RunOptions
 from millstream.plan.time import EventTime
 from millstream.plan.topology import Topology
+from millstream.plan.windows import SessionWindow, SlidingWindow, TumblingWindow
 from millstream.registry import Kind, Registry
 
 if TYPE_CHECKING:
@@ -83,6 +84,57 @@ class DataStream:
     def union(self, *others: DataStream, name: str | None = None) -> DataStream:
         """The rows of this stream and of others, columns matched by name."""
         return self.then("union", name, "fail", others)
+
+    def join(
+        self,
+        right: DataStream,
+        *,
+        on: Value | Iterable[str],
+        within: Mapping[str, str] | None = None,
+        kind: Literal["inner", "left", "right", "full"] = "inner",
+        unbounded: bool = False,
+        allowed_lateness: str | None = None,
+        late: OnError | None = None,
+        name: str | None = None,
+    ) -> DataStream:
+        """Bring rows together that match and lie close in time: `within={"before": "0s", "after": "1h"}`, as seen from this stream."""
+        condition = str(on) if isinstance(on, str | Expr) else tuple(on)
+        options: dict[str, Any] = {
+            "within": within,
+            "kind": kind,
+            "unbounded": unbounded,
+            "allowed_lateness": allowed_lateness,
+            "late": late,
+        }
+        return self.then("join", name, "fail", left=self.name, right=right.name, on=condition, **options)
+
+    def join_window(
+        self,
+        *others: DataStream,
+        on: Iterable[str],
+        window: TumblingWindow | SlidingWindow | SessionWindow,
+        kind: Literal["inner", "left", "full"] = "inner",
+        allowed_lateness: str | None = None,
+        late: OnError | None = None,
+        name: str | None = None,
+    ) -> DataStream:
+        """Bring rows of several streams together that have the same key and fall into the same window."""
+        options: dict[str, Any] = {"window": window, "kind": kind, "allowed_lateness": allowed_lateness, "late": late}
+        return self.then("join", name, "fail", others, on=tuple(on), **options)
+
+    def join_table(
+        self,
+        table: Source,
+        *,
+        on: Value | Iterable[str],
+        kind: Literal["inner", "left"] = "inner",
+        refresh: str | None = None,
+        name: str | None = None,
+    ) -> DataStream:
+        """Look rows up in a table that is read as a whole, and again every `refresh`."""
+        condition = str(on) if isinstance(on, str | Expr) else tuple(on)
+        options = {"type": table.type, **table.model_dump(mode="json", by_alias=True, exclude_defaults=True)}
+        return self.then("join", name, "fail", left=self.name, table=options, on=condition, kind=kind, refresh=refresh)
 
     def split(self, *, default: str = "rest", **conditions: Value) -> Split:
         """Route rows by content: each row goes to the first branch whose condition is true, or to the default branch."""
@@ -187,7 +239,7 @@ def _projection(columns: tuple[Value, ...], named: Mapping[str, Value]) -> dict[
     return found | {name: str(value) for name, value in named.items()}
 
 
-def _component(kind: Kind, type_name: str, **options: Any) -> Component:
+def _component(kind: Kind, type_name: str, /, **options: Any) -> Component:
     model = Registry.installed().find(kind, type_name)
     assert model is not None
     component: Component = model(**options)

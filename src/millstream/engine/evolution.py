@@ -20,6 +20,8 @@ from millstream.plan.function_rules import calls_of
 from millstream.plan.nodes import Node
 from millstream.plan.topology import Topology
 
+_ALWAYS = {"on_error", "primary_key", "functions", "late", "allowed_lateness"}
+"""Options that no state depends on."""
 _COSMETIC = {"description", "telemetry"}
 
 
@@ -166,12 +168,18 @@ def _differences(name: str, old: Any, new: Any, plan: QueryPlan) -> Iterator[tup
         adjustable = _adjustable(plan, name)
         for key in dict.fromkeys([*old, *new]):
             if old.get(key) != new.get(key):
-                yield f"`{name}`: `{key}` was {_shown(old.get(key))}, is {_shown(new.get(key))}", key not in adjustable
+                breaking = _reads_otherwise(old.get(key), new.get(key)) if key == "event_time" else key not in adjustable
+                yield f"`{name}`: `{key}` was {_shown(old.get(key))}, is {_shown(new.get(key))}", breaking
+
+
+def _reads_otherwise(old: Any, new: Any) -> bool:
+    """Whether event times mean something else; how long to wait for them may change."""
+    return any((old or {}).get(key) != (new or {}).get(key) for key in ("column", "unit", "format"))
 
 
 def _adjustable(plan: QueryPlan, name: str) -> frozenset[str]:
     nodes: list[Node] = [node for node in (*plan.nodes, *plan.sinks) if node.name == name]
-    return (nodes[0].component.adjustable if nodes else frozenset()) | {"on_error", "primary_key", "functions"}
+    return (nodes[0].component.adjustable if nodes else frozenset()) | _ALWAYS
 
 
 def _shown(value: Any) -> str:

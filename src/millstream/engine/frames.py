@@ -110,7 +110,7 @@ class EpochFrames:
         return self._full[name]
 
     def _kept(self, node: Node, frame: DataFrame) -> DataFrame:
-        readers = self._plan.consumers(node.name)
+        readers = self._plan.readers(node.name)
         if readers > 1 and self._varies(node):
             self.scans += 1
             self._materialised.add(node.name)

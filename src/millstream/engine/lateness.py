@@ -43,9 +43,11 @@ class Lateness:
     def counts(self) -> Mapping[str, int]:
         """Late rows by node."""
         for node in self.plan.timely:
-            rejects = self.rejects(node) if node.name not in self._counts else None
-            if rejects is not None:
-                self._counts[node.name] = rejects.count()
+            if node.name in self._counts or self.watermark_ms is None:
+                continue
+            rejects = self.rejects(node)
+            groups = sum(dropped.groups for dropped in self.operators.dropped())
+            self._counts[node.name] = rejects.count() if rejects is not None else groups
         return self._counts
 
     def refuse(self) -> None:

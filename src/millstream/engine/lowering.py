@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -37,6 +38,8 @@ class Lowering:
     """Values of secrets, which no dead letter may hold."""
     functions: tuple[UserFunction, ...] = ()
     """The user's functions that SQL can call."""
+    memory: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """What nodes keep for the length of a run."""
 
     def streaming(self, plan: QueryPlan) -> Stream:
         """The frame that a query's epochs are cut from."""
@@ -44,7 +47,9 @@ class Lowering:
         rejects: list[DataFrame] = []
         clocks: dict[str, str] = {}
         for node in plan.streamed:
-            frame = self.lower(node, self._marked(node, frames), self.spark, event_time=_event_time(plan, node))
+            frame = self.lower(
+                node, self._marked(node, frames), self.spark, event_times={name: plan.event_time_of(name) for name in node.inputs}
+            )
             frames[node.name] = frame
             if node.isolates and node is not plan.root:
                 frames[node.name] = good(frame)
@@ -56,8 +61,15 @@ class Lowering:
         root = frames[plan.outlet.name]
         return Stream(_tagged(root, plan.root, rejects) if rejects else root, clocks)
 
-    def lower(self, node: Node, frames: Mapping[str, DataFrame], spark: SparkSession, clock: str = "", event_time: str = "") -> DataFrame:
-        context = self.context(node, clock, event_time)
+    def lower(
+        self,
+        node: Node,
+        frames: Mapping[str, DataFrame],
+        spark: SparkSession,
+        clock: str = "",
+        event_times: Mapping[str, str] | None = None,
+    ) -> DataFrame:
+        context = self.context(node, clock, event_times)
         if isinstance(node.component, Source):
             return stamped(node.component.read(spark, context), node, clock)
         assert isinstance(node.component, Transform)
@@ -69,7 +81,7 @@ class Lowering:
             return frames
         return {name: frames[name].alias(input_alias(node.name, name)) for name in node.inputs}
 
-    def context(self, node: Node, clock: str = "", event_time: str = "") -> NodeContext:
+    def context(self, node: Node, clock: str = "", event_times: Mapping[str, str] | None = None) -> NodeContext:
         return NodeContext(
             node.name,
             self.directory,
@@ -78,7 +90,8 @@ class Lowering:
             schema=self.schemas.get(node.name),
             clock=clock,
             aggregates=self.aggregates,
-            event_time=event_time,
+            event_times=event_times or {},
+            memory=self.memory.setdefault(node.name, {}),
         )
 
     @cached_property
@@ -102,10 +115,6 @@ class Stream:
 
 def input_alias(node: str, name: str) -> str:
     return f"_millstream:{node}:{name}"
-
-
-def _event_time(plan: QueryPlan, node: Node) -> str:
-    return plan.event_time_of(node.inputs[0]) if node.inputs else ""
 
 
 def finished(node: Node, frame: DataFrame, lowering: Lowering, clock: str = "") -> DataFrame:
@@ -135,8 +144,8 @@ def bad(frame: DataFrame, node: Node) -> DataFrame:
 
 
 def _tagged(root: DataFrame, node: Node, rejects: list[DataFrame]) -> DataFrame:
-    if node.isolates:
-        rejects = [*rejects, bad(root, node)]
-        root = good(root)
-    rows = root.withColumn(REJECT, F.lit(None).cast(REJECT_TYPE))
+    """The root's rows, its own bad ones among them, and the bad ones from above."""
+    named = F.struct(F.lit(node.name).alias("node"), F.col(f"{REJECT}.raw"), F.col(f"{REJECT}.error")) if node.isolates else None
+    own = F.lit(None) if named is None else F.when(F.col(REJECT).isNotNull(), named)
+    rows = root.withColumn(REJECT, own.cast(REJECT_TYPE))
     return reduce(lambda left, right: left.unionByName(right, allowMissingColumns=True), rejects, rows)

@@ -81,7 +81,7 @@ def _analysed(topology: Topology, checkpoint: Checkpoint, spark: object) -> tupl
             empty = spark.createDataFrame([], from_arrow_schema(schema))
             frame = stamped(without_rejects(empty) if node.isolates else empty, node)
         else:
-            frame = lowering.lower(node, frames, spark, event_time=event_time_of(topology.node, node.inputs[0]))
+            frame = lowering.lower(node, frames, spark, event_times={name: event_time_of(topology.node, name) for name in node.inputs})
             frame = finished(node, frame, lowering)
         frames[node.name] = good(frame) if REJECT in frame.columns else frame
         schemas[node.name] = to_arrow_schema(frames[node.name].schema)

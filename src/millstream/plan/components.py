@@ -61,8 +61,15 @@ class NodeContext:
     """The epoch's time, for `now()`."""
     aggregates: tuple[str, ...] = ()
     """The user's aggregate functions, which SQL calls by collecting lists."""
-    event_time: str = ""
-    """The column that holds the event time of the input; empty when none is declared."""
+    event_times: Mapping[str, str] = field(default_factory=dict)
+    """Input → the column that holds its event time, where one is declared."""
+    memory: dict[str, Any] = field(default_factory=dict)
+    """What the node keeps for the length of a run."""
+
+    @property
+    def event_time(self) -> str:
+        """The column that holds the event time of the first input; empty when none is declared."""
+        return next(iter(self.event_times.values()), "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +169,10 @@ class Source(Component):
     def read(self, spark: SparkSession, context: NodeContext) -> DataFrame:
         raise NotImplementedError
 
+    def table(self, spark: SparkSession, context: NodeContext) -> DataFrame:
+        """All rows that are there now, as a plain frame."""
+        raise NotImplementedError
+
     def exhausted(self, offset: Any) -> bool:
         """Whether a bounded source ends at or before this offset."""
         return False
@@ -205,6 +216,11 @@ class Transform(Component):
         return False
 
     @property
+    def renewed(self) -> bool:
+        """Whether it is built anew for every epoch, and can be no part of the streaming plan."""
+        return False
+
+    @property
     def finishes(self) -> bool:
         """Whether `finish` has work to do, so that nothing else can join the streaming plan after the node."""
         return False
@@ -223,6 +239,10 @@ class Transform(Component):
     def output(self, inputs: Mapping[str, pa.Schema | None]) -> pa.Schema | None:
         """The schema that comes out, as far as it is known without Spark."""
         return None
+
+    def reads(self, input_name: str, isolating: bool) -> int:
+        """How often one run of it reads an input."""
+        return 1
 
     def refuses_isolation(self) -> str:
         """Why single bad rows cannot be told apart here; empty when they can."""

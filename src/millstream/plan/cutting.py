@@ -86,6 +86,9 @@ class QueryPlan:
         """The column that holds a node's event time, by the declaration nearest above; empty when there is none."""
         return event_time_of(self.node, name)
 
+    def _remembering_above(self, node: Node) -> bool:
+        return any(parent.stateful or self._remembering_above(parent) for parent in map(self.node, node.inputs))
+
     def _clocks_above(self, node: Node) -> set[str]:
         found: set[str] = set()
         for parent in (self.node(name) for name in node.inputs):
@@ -107,7 +110,7 @@ class QueryPlan:
         node = self.root
         while self.hoists and not _finishes(node) and not node.isolates and self.consumers(node.name) == 1:
             following = next((step for step in self.below if node.name in step.inputs and not step.isolates), None)
-            if following is None:
+            if following is None or (isinstance(following.component, Transform) and following.component.renewed):
                 break
             node = following
             joined.append(node)
@@ -130,8 +133,9 @@ class QueryPlan:
 
     @property
     def timely(self) -> tuple[Node, ...]:
-        """The stateful nodes whose late rows this query reports."""
-        return tuple(node for node in self.above if node.stateful and node.name in self.owned and isinstance(node.component, Windowed))
+        """The stateful nodes whose late rows this query reports: those that read rows, and not the results of other stateful nodes."""
+        found = [node for node in self.above if node.stateful and node.name in self.owned and isinstance(node.component, Windowed)]
+        return tuple(node for node in found if not self._remembering_above(node))
 
     @property
     def tagged(self) -> bool:
@@ -144,11 +148,19 @@ class QueryPlan:
         return tuple(node for node in self.nodes if node.name in self.owned and node.on_error == "drop")
 
     def scans(self, source: Node) -> int:
-        """How often one run of the root's plan reads a source: once per path."""
+        """How often one run of the streaming plan reads a source: once per path, and once more for every node whose bad rows leave it."""
         paths = {source.name: 1}
         for node in self.above:
-            paths.setdefault(node.name, sum(paths.get(name, 0) for name in node.inputs))
-        return max(1, paths[self.root.name])
+            paths.setdefault(node.name, sum(paths.get(name, 0) * _reads(node, name) for name in node.inputs))
+        leaving = [node.name for node in self.above if node.isolates and node.name in self.owned and node is not self.root]
+        return max(1, paths[self.root.name] + sum(paths[name] for name in leaving))
+
+    def readers(self, name: str) -> int:
+        """How often an epoch reads a node's frame. That of the outlet also holds the bad rows of what stands above the root."""
+        if name != self.outlet.name:
+            return self.consumers(name)
+        above = [node for node in self.above if node.isolates and node.name in self.owned and node is not self.root]
+        return self.consumers(name) + len({node.dead_letter or node.name for node in above})
 
 
 def cut(topology: Topology) -> tuple[QueryPlan, ...]:
@@ -175,6 +187,10 @@ def root_of(topology: Topology, name: str) -> Node:
     while node.kind != "source" and len(node.inputs) == 1 and not node.stateful:
         node = topology.node(node.inputs[0])
     return node
+
+
+def _reads(node: Node, name: str) -> int:
+    return node.component.reads(name, node.isolates) if isinstance(node.component, Transform) else 1
 
 
 def _finishes(node: Node) -> bool:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import pyarrow as pa
+
 from millstream.errors import Diagnostic, nearest
 from millstream.plan.components import Transform, Windowed
 from millstream.plan.nodes import Node
@@ -32,7 +34,7 @@ def stateful_nodes_have_event_time(topology: Topology, schemas: Schemas) -> Iter
     for node in topology.nodes:
         if isinstance(node.component, Transform) and node.component.needs_event_time:
             for name in dict.fromkeys(missing for parent in node.inputs for missing in _timeless(topology, parent)):
-                help_ = f"add `event_time: {{column: COLUMN, watermark: 10s}}` to `{name}`"
+                help_ = f"add `event_time: {{column: {_time_column(schemas.get(name))}, watermark: 10s}}` to `{name}`"
                 message = f"`{node.name}` goes by event time, and the rows of `{name}` have none"
                 yield Diagnostic("MS037", message, node.span, help=help_)
 
@@ -79,6 +81,11 @@ def _timeless(topology: Topology, name: str) -> list[str]:
     if node.kind == "source" or node.stateful:
         return [name]
     return [missing for parent in node.inputs for missing in _timeless(topology, parent)]
+
+
+def _time_column(schema: pa.Schema | None) -> str:
+    """The first column that could be meant."""
+    return next((field.name for field in schema or () if pa.types.is_timestamp(field.type)), "COLUMN")
 
 
 def _updates(node: Node) -> bool:

@@ -46,6 +46,9 @@ class Aggregate(Transform):
     def output_mode(self) -> OutputMode:
         return "update"
 
+    def reads(self, input_name: str, isolating: bool) -> int:
+        return 2 if isolating and self.key_by else 1
+
     def output(self, inputs: Mapping[str, pa.Schema | None]) -> pa.Schema | None:
         schema = output_of(self.key_by, [], self.aggregate, only(inputs))
         return schema.append(pa.field(OP, pa.string())) if schema is not None else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping
+from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
@@ -15,9 +16,14 @@ from sqlglot import exp
 from millstream.errors import nearest
 from millstream.plan.calls import collected
 from millstream.plan.columns import analyse
-from millstream.plan.components import NodeContext, Problem, Transform
+from millstream.plan.components import NodeContext, OutputMode, Problem, Windowed
+from millstream.plan.lateness import closes
+from millstream.plan.macros import expand
+from millstream.plan.outcomes import letter_of
 from millstream.plan.query import Place, Query, freeze_clock, parse_query
+from millstream.plan.splitting import PART, Split, split
 from millstream.transforms.isolation import isolated
+from millstream.transforms.totals import OP
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -25,14 +31,17 @@ if TYPE_CHECKING:
 _MULTIPLYING = re.compile(r"\b(explode|posexplode|inline|stack|json_tuple|variant_explode)(_outer)?\s*\(", re.IGNORECASE)
 
 
-class Sql(Transform):
+class Sql(Windowed):
     """Runs one `SELECT` of Spark SQL. The query names its inputs itself, dots included. Common table expressions, `UNION ALL` of
-    several inputs, `LATERAL VIEW explode`, every function of Spark and your own under `functions` can be used; `now()` means the time
-    of the epoch.
+    several inputs, `LATERAL VIEW explode` and every function of Spark can be used; `now()` means the time of the epoch.
+
+    `GROUP BY window(at, '1 hour')` or `session_window(at, '30 minutes')` adds rows up by event time. What stands above such an aggregate
+    and goes window by window (`ROW_NUMBER`, `COUNT(DISTINCT …)`, an aggregate over it, a join on the window) works too. An aggregate
+    without a window keeps running totals and gives a changelog (`_op`).
     """
 
     type: ClassVar[str] = "sql"
-    summary: ClassVar[str] = "Filter, compute and combine with Spark SQL."
+    summary: ClassVar[str] = "Filter, compute, aggregate and combine with Spark SQL."
     example: ClassVar[str] = """
         large:
           type: sql
@@ -48,30 +57,57 @@ class Sql(Transform):
         return parse_query(self.sql)
 
     @property
+    def split(self) -> Split:
+        return split(self.sql)
+
+    @property
     def deterministic(self) -> bool:
         return self.query.deterministic
+
+    @property
+    def stateful(self) -> bool:
+        return self.split.kind in {"windowed", "running"}
+
+    @property
+    def output_mode(self) -> OutputMode:
+        return "update" if self.split.kind == "running" else "append"
+
+    @property
+    def finishes(self) -> bool:
+        return bool(self.split.rest)
 
     def tables(self) -> tuple[str, ...]:
         return self.query.tables
 
+    def closes(self, input_name: str, event_time: str) -> str:
+        return closes(self.split, input_name)
+
+    def reads(self, input_name: str, isolating: bool) -> int:
+        texts = self.split.parts or (self.sql,)
+        return max(1, sum(reference.name == input_name for text in texts for reference in parse_query(text).references))
+
     def output(self, inputs: Mapping[str, pa.Schema | None]) -> pa.Schema | None:
-        return analyse(self.query, inputs).output
+        schema = analyse(self.query, inputs).output
+        return schema.append(pa.field(OP, pa.string())) if schema is not None and self.split.kind == "running" else schema
 
     def problems(self, inputs: Mapping[str, pa.Schema | None], directory: Path) -> list[Problem]:
         query = self.query
         if query.tree is None:
             message = f"the query could not be checked here: {query.problem.rstrip('.').lower()}"
             return [Problem("MS028", message, "sql", "Spark has the last word when it runs", "warning")]
-        if stateful := query.stateful():
-            word, place = stateful
-            help_ = "this version runs select, filter, union all, unnest and common table expressions"
-            return [_placed(Problem("MS030", f"{word} needs state over a stream, which comes with a later version", "sql", help_), place)]
+        if refusal := self.split.refusal:
+            return [_placed(Problem("MS030", refusal.reason, "sql"), refusal.place)]
+        if letter_of(self.late) and self.stateful and not any(self.closes(name, "") for name in self.tables()):
+            help_ = "group by `window(column, 'size')` of a plain SELECT, or use a `window` transform"
+            return [Problem("MS036", "late rows of this query cannot be told apart", "late", help_)]
         unknown = analyse(query, inputs).unknown
         return [_placed(Problem("MS024", f"unknown column `{name}`", "sql", nearest(name, known)), place) for name, place, known in unknown]
 
     def refuses_isolation(self) -> str:
         tree = self.query.tree
         help_ = "put the part that can fail into a query of its own: SELECT … FROM one input WHERE …"
+        if self.stateful:
+            return f"bad rows cannot be told apart in an aggregate; {help_}"
         if not isinstance(tree, exp.Select) or len(self.query.references) != 1 or tree.args.get("laterals") or tree.find(exp.Subquery):
             return f"bad rows cannot be told apart in this query; {help_}"
         if tree.find(exp.CTE) or _MULTIPLYING.search(self.sql):
@@ -79,18 +115,41 @@ class Sql(Transform):
         return ""
 
     def apply(self, frames: Mapping[str, DataFrame], context: NodeContext) -> DataFrame:
-        session = next(iter(frames.values())).sparkSession
-        views = {name: _view(context.name, name) for name in frames}
-        text = collected(freeze_clock(self.sql, context.clock) if context.clock else self.sql, context.aggregates)
-        for name, frame in frames.items():
-            frame.createOrReplaceTempView(views[name])
-        try:
-            result = session.sql(parse_query(text).with_views(views))
-        finally:
-            catalog = session._jsparkSession.sessionState().catalog()
-            for view in views.values():  # not through the public catalog: that would also unpersist what the view shows
-                catalog.dropTempView(view)
+        from pyspark.sql import functions as F
+
+        kind, parts = self.split.kind, self.split.parts or (self.sql,)
+        if self.finishes:
+            return _tagged([_run(expand(part), frames, context) for part in parts])
+        result = _run(expand(parts[0]) if self.stateful else parts[0], frames, context)
+        result = result.withColumn(OP, F.lit("u")) if kind == "running" else result
         return isolated(result, context.name) if context.isolate else result
+
+    def finish(self, frame: DataFrame, context: NodeContext) -> DataFrame:
+        parts = {f"{PART}{index}": frame.where(f"_part = {index}").select(f"_p{index}.*") for index in range(len(self.split.parts))}
+        return _run(self.split.rest, parts, context)
+
+
+def _run(sql: str, frames: Mapping[str, DataFrame], context: NodeContext) -> DataFrame:
+    """The result of a query over frames, which it sees under the names of its tables."""
+    session = next(iter(frames.values())).sparkSession
+    views = {name: _view(context.name, name) for name in frames}
+    text = collected(freeze_clock(sql, context.clock) if context.clock else sql, context.aggregates)
+    for name, frame in frames.items():
+        frame.createOrReplaceTempView(views[name])
+    try:
+        return session.sql(parse_query(text).with_views(views))
+    finally:
+        catalog = session._jsparkSession.sessionState().catalog()
+        for view in views.values():  # not through the public catalog: that would also unpersist what the view shows
+            catalog.dropTempView(view)
+
+
+def _tagged(parts: list[DataFrame]) -> DataFrame:
+    """Several aggregates in one stream, told apart by number, each in a struct of its own."""
+    from pyspark.sql import functions as F
+
+    tagged = [part.select(F.lit(index).alias("_part"), F.struct("*").alias(f"_p{index}")) for index, part in enumerate(parts)]
+    return reduce(lambda left, right: left.unionByName(right, allowMissingColumns=True), tagged)
 
 
 def _view(node: str, table: str) -> str:

@@ -71,6 +71,9 @@ class WindowAggregate(Windowed):
     def closes(self, input_name: str, event_time: str) -> str:
         return closes(self.window, quoted(event_time))
 
+    def reads(self, input_name: str, isolating: bool) -> int:
+        return 2 if isolating and self.key_by else 1
+
     def output(self, inputs: Mapping[str, pa.Schema | None]) -> pa.Schema | None:
         edges = [pa.field(name, TIMESTAMP) for name in _EDGES]
         schema = output_of(self.key_by, edges, self.aggregate, only(inputs))

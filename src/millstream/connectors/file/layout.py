@@ -35,11 +35,14 @@ class Layout:
 def pin(storage: Storage, files: Iterable[str], place: Place, schema: pa.Schema, bounded: bool) -> Layout:
     """Decide, or repeat what was decided. A source that starts on an empty directory looks for every column in the path."""
     files = list(files)
-    keys = list(directory_values(files, place.base)) if files else schema.names
-    directories = _once(
-        storage, _DIRECTORIES, [name for name in schema.names if name in keys and not pa.types.is_nested(schema.field(name).type)]
-    )
+    directories = _once(storage, _DIRECTORIES, list(decide(files, place, schema).directories))
     return Layout(tuple(_once(storage, _FILES, files)) if bounded else None, tuple(directories))
+
+
+def decide(files: list[str], place: Place, schema: pa.Schema) -> Layout:
+    """What would be decided now, for these files."""
+    keys = list(directory_values(files, place.base)) if files else schema.names
+    return Layout(None, tuple(name for name in schema.names if name in keys and not pa.types.is_nested(schema.field(name).type)))
 
 
 def pinned_files(storage: Storage) -> list[str] | None:

@@ -39,6 +39,8 @@ class Reading:
     sample: str
     """A file to look into; empty when there is none yet."""
     max_files: int | None = None
+    streaming: bool = True
+    """Whether files are read as they arrive, or those of now at once."""
 
 
 def stream(spark: SparkSession, reading: Reading) -> DataFrame:
@@ -72,7 +74,8 @@ def _reader(spark: SparkSession, reading: Reading, there: StructType, isolating:
         options["enforceSchema"] = "false"
     if reading.max_files is not None:
         options["maxFilesPerTrigger"] = str(reading.max_files)
-    return spark.readStream.format(reading.format).schema(schema).options(**options | reading.options)
+    reader: Any = spark.readStream if reading.streaming else spark.read
+    return reader.format(reading.format).schema(schema).options(**options | reading.options)
 
 
 def _columns_of_files(spark: SparkSession, reading: Reading, wanted: StructType) -> StructType:

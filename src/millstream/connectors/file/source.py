@@ -10,7 +10,7 @@ import pyarrow as pa
 from pydantic import BaseModel, ConfigDict, Field
 
 from millstream.connectors.file.formats import DEAR, INFERRING, FormatOptions, ReadFormat, extras_of
-from millstream.connectors.file.layout import directory_types, pin, pinned_files
+from millstream.connectors.file.layout import decide, directory_types, pin, pinned_files
 from millstream.connectors.file.paths import directory_values, is_pattern, list_files, literal_path, locate, total_size
 from millstream.connectors.file.reading import Reading, stream
 from millstream.errors import Diagnostic, RunError
@@ -150,6 +150,14 @@ class FileSource(Source):
             sample=literal_path(known[0]) if known else "",
             max_files=self.max_files_per_epoch,
         )
+        return stream(spark, reading)
+
+    def table(self, spark: SparkSession, context: NodeContext) -> DataFrame:
+        schema = self.output() or self.discover(spark, context)
+        place = locate(spark, self.path, context.name)
+        files = self._require(list_files(spark, place, self.options, self.recursive), context.name)
+        layout, sample = decide(files, place, schema), literal_path(files[0])
+        reading = Reading(self.format, schema, place, layout, self.options, self.recursive, False, sample, streaming=False)
         return stream(spark, reading)
 
     def _require(self, files: list[str], node: str) -> list[str]:

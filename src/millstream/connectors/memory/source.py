@@ -121,6 +121,9 @@ class MemorySource(Source):
         frame = reader.load(f"{context.storage.url}/{_FOLDER}")
         return frame.selectExpr("*", f"CAST(NULL AS struct<raw: string, error: string>) AS {REJECT}") if context.isolate else frame
 
+    def table(self, spark: SparkSession, context: NodeContext) -> DataFrame:
+        return spark.createDataFrame(self._table())
+
     def exhausted(self, offset: Any) -> bool:
         """Spark's file source counts its epochs from 0; every part is one of them."""
         parsed = json.loads(offset) if isinstance(offset, str) else offset

@@ -1,0 +1,87 @@
+"""Stateful work in one session, ours and theirs in turns: a keyed sum, and tumbling, sliding and session windows with a key.
+
+Both read generated rows in epochs of the same size with the same state store and the same number of partitions.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from pyspark.sql import DataFrame
+
+from millstream.engine.engine import SparkEngine
+from millstream.engine.session import SessionOptions, begin
+from millstream.plan.running import RunOptions
+from millstream.spec.loader import loads
+
+EPOCHS = 4
+ROWS = {"keyed": 20_000_000, "tumbling": 8_000_000, "sliding": 2_000_000, "session": 1_000_000}
+WINDOWS = {
+    "tumbling": ("{type: tumbling, size: 10s}", "window(at, '10 seconds')"),
+    "sliding": ("{type: sliding, size: 10s, slide: 5s}", "window(at, '10 seconds', '5 seconds')"),
+    "session": ("{type: session, gap: 5s}", "session_window(at, '5 seconds')"),
+}
+KEYS = {"keyed": 1000, "tumbling": 100, "sliding": 100, "session": 1000}
+EVENT = "timestamp_micros(1704067200000000 + id * 20)"
+
+
+def main(kind: str, turns: int) -> None:
+    rows, keys = ROWS[kind], KEYS[kind]
+    session = begin(SessionOptions(master="local[2]", profile="long")).finish()
+    spark = session.spark
+
+    def ours(folder: Path) -> None:
+        if kind == "keyed":
+            node = "{type: aggregate, from: rows, key_by: [k], aggregate: {total: sum(v), weight: sum(x)}}"
+        else:
+            node = f"{{type: window, from: rows, key_by: [k], window: {WINDOWS[kind][0]}, aggregate: {{total: sum(v), n: count(*)}}, late: drop}}"
+        columns = f"CAST(id % {keys} AS INT) AS k, id AS v, CAST(id AS DOUBLE) AS x, {EVENT} AS at"
+        timed = "" if kind == "keyed" else ", event_time: {column: at, watermark: 1s}"
+        topology = loads(
+            f"sources: {{g: {{type: generator, rows: {rows * EPOCHS}, rows_per_epoch: {rows}, fields: {{id: {{type: sequence}}}}}}}}\n"
+            f'transforms: {{rows: {{type: sql, sql: "SELECT {columns} FROM g"{timed}}}, done: {node}}}\n'
+            f"sinks: {{out: {{type: blackhole, from: done}}}}\nsettings: {{checkpoint: {folder}/ck}}"
+        ).require()
+        SparkEngine(spark).run(topology, RunOptions())
+
+    def by_hand(folder: Path) -> None:
+        stream = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", rows).option("numPartitions", 2).load()
+        frame = stream.selectExpr("value AS id").selectExpr(f"CAST(id % {keys} AS INT) AS k", "id AS v", "CAST(id AS DOUBLE) AS x", f"{EVENT} AS at")
+        mode = "update" if kind == "keyed" else "append"
+        writer = _aggregated(frame, kind).writeStream.outputMode(mode).option("checkpointLocation", f"{folder}/ck").format("noop")
+        query = writer.trigger(processingTime="0 seconds").start()
+        while not (folder / f"ck/commits/{EPOCHS - 1}").exists():
+            time.sleep(0.005)
+        query.stop()
+
+    times: dict[str, list[float]] = {"ours": [], "theirs": []}
+    ways: dict[str, Callable[[Path], None]] = {"ours": ours, "theirs": by_hand}
+    for turn in range(turns + 1):
+        for name, way in ways.items():
+            folder = Path(tempfile.mkdtemp())
+            started = time.perf_counter()
+            way(folder)
+            if turn:
+                times[name].append(time.perf_counter() - started)
+            shutil.rmtree(folder)
+    session.close()
+    print(json.dumps({"rows": rows * EPOCHS, **times}))
+
+
+def _aggregated(frame: DataFrame, kind: str) -> DataFrame:
+    from pyspark.sql import functions as F
+
+    if kind == "keyed":
+        return frame.groupBy("k").agg(F.expr("sum(v)"), F.expr("sum(x)"))
+    windowed = frame.withWatermark("at", "1 second").groupBy("k", F.expr(WINDOWS[kind][1]).alias("w"))
+    return windowed.agg(F.expr("sum(v)"), F.expr("count(*)"))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 4)

@@ -1,0 +1,103 @@
+"""SELECTs of a query, in the parser's tree and in the text: which part of the text is which SELECT.
+
+The parser keeps positions of names only. A SELECT's text runs from its keyword to the parenthesis, set operator or end that closes it;
+it is the innermost such stretch around any name of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sqlglot import exp
+from sqlglot.tokenizer_core import Token, TokenType
+
+from millstream.plan.query import Place, tokens_of
+
+_SET = {TokenType.UNION, TokenType.INTERSECT, TokenType.EXCEPT}
+_AFTER_GROUP = {*_SET, TokenType.HAVING, TokenType.ORDER_BY, TokenType.LIMIT, TokenType.SORT_BY, TokenType.WINDOW, TokenType.OFFSET}
+WINDOWS = ("window", "session_window")
+
+
+def own(select: exp.Select) -> Iterator[exp.Expr]:
+    """What belongs to a SELECT itself, and not to one inside it."""
+    yield from _own(select, select)
+
+
+def _own(node: exp.Expr, top: exp.Select) -> Iterator[exp.Expr]:
+    for child in node.iter_expressions():
+        if isinstance(child, exp.Query | exp.With):
+            continue
+        yield child
+        yield from _own(child, top)
+
+
+def place_of_select(text: str, select: exp.Select) -> Place | None:
+    """Where the SELECT stands."""
+    position = next((child.meta["start"] for child in own(select) if "start" in child.meta), None)
+    around = [place for place in _places(text) if position is not None and place.start <= position < place.end]
+    return min(around, key=lambda place: place.end - place.start, default=None)
+
+
+def end_of_group(text: str) -> int | None:
+    """Where the outermost GROUP BY of a SELECT ends."""
+    tokens, depth, inside = tokens_of(text), 0, False
+    for token in tokens:
+        depth += (token.token_type == TokenType.L_PAREN) - (token.token_type == TokenType.R_PAREN)
+        if depth == 0 and inside and token.token_type in _AFTER_GROUP:
+            return int(token.start)
+        inside = inside or (depth == 0 and token.token_type == TokenType.GROUP_BY)
+    return len(text) if inside else None
+
+
+def window_calls(select: exp.Select) -> list[exp.Anonymous]:
+    """Calls of `window(…)` and `session_window(…)` that rows are grouped by."""
+    group = select.args.get("group")
+    keys = [resolved(select, key) for key in group.expressions] if group else []
+    calls = [call for key in keys for call in [key.unalias(), *key.find_all(exp.Anonymous)] if is_window(call)]
+    return list({id(call): call for call in calls if isinstance(call, exp.Anonymous)}.values())
+
+
+def is_window(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Anonymous) and node.name.lower() in WINDOWS
+
+
+def resolved(select: exp.Select, key: exp.Expr) -> exp.Expr:
+    """What a key of GROUP BY means: the n-th column, or the column of that name."""
+    if isinstance(key, exp.Literal) and key.is_int and 0 < int(key.this) <= len(select.selects):
+        return select.selects[int(key.this) - 1]
+    if isinstance(key, exp.Column) and len(key.parts) == 1:
+        return next((item for item in select.selects if isinstance(item, exp.Alias) and item.alias == key.name), key)
+    return key
+
+
+def aggregates(select: exp.Select) -> bool:
+    """Whether the SELECT itself groups or adds up."""
+    if select.args.get("group") or select.args.get("having"):
+        return True
+    return any(isinstance(node, exp.AggFunc) and not _windowed(node, select) for node in own(select))
+
+
+def _windowed(node: exp.Expr, select: exp.Select) -> bool:
+    """Whether an aggregate is one of a window function."""
+    parent = node.parent
+    while parent is not None and parent is not select:
+        if isinstance(parent, exp.Window):
+            return True
+        parent = parent.parent
+    return False
+
+
+def _places(text: str) -> list[Place]:
+    tokens = tokens_of(text)
+    return [_place(tokens, index) for index, token in enumerate(tokens) if token.token_type == TokenType.SELECT]
+
+
+def _place(tokens: tuple[Token, ...], start: int) -> Place:
+    depth, last = 0, start
+    for token in tokens[start:]:
+        if depth == 0 and (token.token_type == TokenType.R_PAREN or token.token_type in _SET):
+            break
+        depth += (token.token_type == TokenType.L_PAREN) - (token.token_type == TokenType.R_PAREN)
+        last += 1
+    first, final = tokens[start], tokens[last - 1]
+    return Place(first.start, final.end + 1, first.line, first.col)

@@ -1,0 +1,155 @@
+"""How a query runs as a stream: as it is, as running totals, or cut in two.
+
+Spark runs one windowed aggregate as a stream, and all groups of a window leave it in the same epoch, complete and once. So whatever stands
+above and goes window by window (ROW_NUMBER, COUNT DISTINCT, an aggregate over it, a join of two on the window) is plain SQL over the
+rows of one epoch. The cut is made in the text: each windowed aggregate becomes a part of its own, and a table in what is left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal
+
+from sqlglot import exp
+
+from millstream.plan.partitions import Refusal, refusals
+from millstream.plan.query import Place, Query, parse_query, place_of, replace
+from millstream.plan.selects import aggregates, end_of_group, own, place_of_select, window_calls
+
+PART = "_part_"
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """A query as its stream runs it."""
+
+    kind: Literal["stateless", "windowed", "running", "refused"]
+    parts: tuple[str, ...] = ()
+    """The windowed aggregates, as queries of their own."""
+    rest: str = ""
+    """What is left to do per epoch, over tables named `_part_0`, `_part_1`, …; empty: nothing."""
+    selects: tuple[exp.Select, ...] = ()
+    """The windowed aggregates in the tree."""
+    refusal: Refusal | None = None
+
+
+@lru_cache(maxsize=256)
+def split(text: str) -> Split:
+    """Cut a query. What the parser does not understand is taken as it is."""
+    query = parse_query(text)
+    if query.tree is None or query.stateful() is None:
+        return Split("stateless")
+    windowed = [select for select in query.tree.find_all(exp.Select) if window_calls(select)]
+    if not windowed:
+        return _running(query, query.tree)
+    found = next(refusals(query, windowed), None)
+    if found is not None:
+        return Split("refused", refusal=found)
+    return _windowed(query, query.tree, windowed)
+
+
+def _windowed(query: Query, tree: exp.Expr, windowed: list[exp.Select]) -> Split:
+    if len(windowed) == 1 and not any(_per_epoch(select) for select in tree.find_all(exp.Select) if select is not windowed[0]):
+        whole = _keyed_sessions(query.text, windowed[0], place_of_select(query.text, windowed[0]))
+        return Split("windowed", (whole,), selects=tuple(windowed))
+    parts: dict[str, str] = {}
+    edits: list[tuple[Place, str]] = []
+    definitions = _definitions(query, tree)
+    for select in windowed:
+        place = place_of_select(query.text, select)
+        if place is None:
+            return Split("refused", refusal=Refusal("this query cannot be cut", None))
+        body = _keyed_sessions(query.text[place.start : place.end], select, None)
+        text = f"{definitions}{body}" if _reads_definitions(tree, select) else body
+        parts.setdefault(text, f"{PART}{len(parts)}")
+        edits.append((place, f"SELECT * FROM {parts[text]} "))
+    return Split("windowed", tuple(parts), _without_unused(replace(query.text, edits)), tuple(windowed))
+
+
+def _running(query: Query, tree: exp.Expr) -> Split:
+    """One aggregate without a window runs in update mode, as long as nothing above it would have to take rows back."""
+    adding = [select for select in tree.find_all(exp.Select) if aggregates(select)]
+    for node in tree.walk():
+        word = _taking_back(node, adding)
+        if word:
+            return Split("refused", refusal=Refusal(f"{word} is not supported yet without a window", place_of(query.text, node)))
+    if len(adding) > 1:
+        return Split("refused", refusal=Refusal("an aggregate over an aggregate is not supported yet without a window", None))
+    return Split("running", selects=tuple(adding))
+
+
+def _taking_back(node: exp.Expr, adding: list[exp.Select]) -> str:
+    if isinstance(node, exp.Join) and not isinstance(node.this, exp.Lateral | exp.Unnest):
+        return "a join of streams in SQL (the `join` transform has them)"
+    if isinstance(node, exp.Having):
+        return "HAVING"
+    if isinstance(node, exp.Window):
+        return "a window function"
+    if isinstance(node, exp.Order | exp.Limit | exp.Sort) and not isinstance(node.parent, exp.WithinGroup | exp.AggFunc):
+        return node.key.upper() + (" BY" if isinstance(node, exp.Order | exp.Sort) else "")
+    if isinstance(node, exp.Distinct):
+        return "DISTINCT"
+    if isinstance(node, exp.SetOperation) and (node.args.get("distinct") or not isinstance(node, exp.Union) or _above(node, adding)):
+        return f"{node.key.upper()} over an aggregate" if _above(node, adding) else f"{node.key.upper()} without ALL"
+    if isinstance(node, exp.Where) and isinstance(node.parent, exp.Select) and node.parent not in adding and _above(node.parent, adding):
+        return "a condition on an aggregate"
+    return ""
+
+
+def _above(node: exp.Expr, adding: list[exp.Select]) -> bool:
+    return any(select is not node and any(select is inner for inner in node.find_all(exp.Select)) for select in adding)
+
+
+def _per_epoch(select: exp.Select) -> bool:
+    """Whether a SELECT above a windowed aggregate does more than Spark's stream can."""
+    if aggregates(select) or select.args.get("distinct") or select.args.get("joins"):
+        return True
+    return any(isinstance(node, exp.Window) for node in own(select))
+
+
+def _keyed_sessions(text: str, select: exp.Select, place: Place | None) -> str:
+    """Spark refuses sessions without a key, and optimises a constant away."""
+    calls = window_calls(select)
+    group = select.args["group"].expressions
+    if len(group) > 1 or calls[0].name.lower() != "session_window":
+        return text
+    body = text[place.start : place.end] if place else text
+    end = end_of_group(body)
+    time = calls[0].expressions[0].sql(dialect="spark")
+    keyed = f"{body[:end].rstrip()}, unix_seconds({time}) * 0 {body[end:]}" if end is not None else body
+    return text[: place.start] + keyed + text[place.end :] if place else keyed
+
+
+def _definitions(query: Query, tree: exp.Expr) -> str:
+    """The WITH clause of a query, as it stands before its SELECT."""
+    clause = tree.args.get("with_")
+    outer = tree if isinstance(tree, exp.Select) else next(iter(tree.find_all(exp.Select)), None)
+    if clause is None or not isinstance(outer, exp.Select):
+        return ""
+    place = place_of_select(query.text, outer)
+    return query.text[: place.start] if place else ""
+
+
+def _reads_definitions(tree: exp.Expr, select: exp.Select) -> bool:
+    names = {cte.alias for cte in tree.find_all(exp.CTE)}
+    return any(table.name in names for table in select.find_all(exp.Table))
+
+
+def _without_unused(text: str) -> str:
+    """Definitions that only the parts used would still ask for tables that are not there."""
+    query = parse_query(text)
+    if query.tree is None:
+        return text
+    edits = [(place, "SELECT 1 ") for place in _unused(query, query.tree)]
+    return replace(text, edits)
+
+
+def _unused(query: Query, tree: exp.Expr) -> Iterator[Place]:
+    for cte in tree.find_all(exp.CTE):
+        readers = [table for table in tree.find_all(exp.Table) if table.name == cte.alias]
+        if not readers and isinstance(cte.this, exp.Select):
+            place = place_of_select(query.text, cte.this)
+            if place:
+                yield place

@@ -1,0 +1,101 @@
+"""SQL over streams is cut where it must be, and refused with the reason where it cannot be."""
+
+import pytest
+
+from millstream.plan.splitting import split
+
+HOURLY = "select k, window(at, '1 hour') w, count(*) n from t group by 1, 2"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        HOURLY,
+        f"select k, w.start s, n * 2 from ({HOURLY}) where n > 3",
+        "select explode(xs) x from (select collect_list(x) xs from t group by window(at, '1 day'))",
+        "select count(distinct k) from t group by window(at, '1 hour')",
+        "select window(at, '1 hour').end e, max(x) from t group by 1",
+    ],
+)
+def test_one_windowed_aggregate_with_plain_steps_runs_whole(text: str) -> None:
+    found = split(text)
+    assert (found.kind, found.rest, len(found.parts)) == ("windowed", "", 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "parts", "rest"),
+    [
+        (
+            f"select * from (select *, row_number() over (partition by w order by n desc) r from ({HOURLY})) where r = 1",
+            1,
+            "row_number() over (partition by w order by n desc) r from (SELECT * FROM _part_0 )",
+        ),
+        (f"select w, count(distinct k) c from ({HOURLY}) group by w", 1, "from (SELECT * FROM _part_0 ) group by w"),
+        (
+            f"select a.n from ({HOURLY}) a join ({HOURLY}) b on a.w = b.w and a.k = b.k",
+            1,
+            "(SELECT * FROM _part_0 ) a join (SELECT * FROM _part_0 ) b",
+        ),
+        (f"with h as ({HOURLY}) select w, max(n) m from h group by w", 1, "with h as (SELECT * FROM _part_0 ) select"),
+        (f"select distinct w from ({HOURLY})", 1, "select distinct w from"),
+        (
+            f"select x.w from ({HOURLY}) x full join (select window(at, '1 hour') w, sum(y) y from t group by 1) z on x.w = z.w",
+            2,
+            "_part_1",
+        ),
+    ],
+)
+def test_what_goes_window_by_window_is_done_per_epoch(text: str, parts: int, rest: str) -> None:
+    found = split(text)
+    assert found.kind == "windowed" and len(found.parts) == parts and rest in found.rest
+
+
+def test_definitions_travel_with_the_part_that_reads_them() -> None:
+    found = split(
+        "with f as (select * from t where x > 1), h as (select window(at, '1 hour') w, k, count(*) n from f group by 1, 2) "
+        "select w, count(distinct k) c from h group by w"
+    )
+    assert found.parts[0].startswith("with f as (select * from t where x > 1)")
+    assert "f as (SELECT 1 )" in found.rest and "from t" not in found.rest
+
+
+def test_a_session_without_a_key_gets_one() -> None:
+    assert (
+        "group by 1, unix_seconds(at) * 0 )"
+        in split("select w from (select session_window(at, '1 minute') w, count(*) n from t group by 1)").parts[0]
+    )
+
+
+@pytest.mark.parametrize(
+    "text", ["select count(*) from t", "select k, sum(x) s from t group by k", "select s * 2 d from (select k, sum(x) s from t group by k)"]
+)
+def test_totals_without_a_window_run_on(text: str) -> None:
+    assert split(text).kind == "running"
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (f"select k, sum(n) from ({HOURLY}) group by k", "must have the window in its GROUP BY"),
+        (f"select *, rank() over (order by n) r from ({HOURLY})", "must have the window in its PARTITION BY"),
+        (f"select * from ({HOURLY}) a join ({HOURLY}) b on a.k = b.k", "must compare the windows"),
+        (f"select * from ({HOURLY}) order by n", "ORDER above a windowed aggregate needs all windows at once"),
+        (f"select * from ({HOURLY}) limit 3", "LIMIT above"),
+        (f"{HOURLY} order by n", "ORDER in a windowed aggregate"),
+        (f"select * from ({HOURLY}) a join t on a.k = t.k", "must compare the windows"),
+        ("select k, count(*) n from t group by k having count(*) > 3", "HAVING is not supported yet"),
+        ("select * from (select k, count(*) n from t group by k) where n > 3", "a condition on an aggregate is not supported yet"),
+        ("select count(*) from (select k, count(*) n from t group by k)", "an aggregate over an aggregate is not supported yet"),
+        ("select distinct k from t", "DISTINCT is not supported yet"),
+        ("select a.k from t a join u b on a.k = b.k", "a join of streams in SQL"),
+        ("select k from t order by k", "ORDER BY is not supported yet"),
+    ],
+)  # fmt: skip
+def test_what_one_epoch_cannot_answer_is_refused(text: str, reason: str) -> None:
+    refusal = split(text).refusal
+    assert refusal is not None and reason in refusal.reason
+
+
+@pytest.mark.parametrize("text", ["select a, b from t where c", "select * from t union all select * from u", "select explode(xs) from t"])
+def test_plain_queries_stay_as_they_are(text: str) -> None:
+    assert split(text).kind == "stateless"

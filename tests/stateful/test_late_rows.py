@@ -1,0 +1,94 @@
+"""Rows that come after their window has closed: counted row by row, dropped, kept apart, or a reason to stop."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from millstream import committed_files
+from millstream.errors import RunError
+
+pytestmark = pytest.mark.spark
+PIPELINE = """
+sources:
+  clicks:
+    type: memory
+    rows_per_epoch: 2
+    schema: {user: string, at: timestamp}
+    rows: ROWS
+    event_time: {column: at, watermark: 10s}
+transforms:
+  counted: {type: window, from: clicks, key_by: [user], window: WINDOW, aggregate: {n: count(*)}, OPTIONS}
+sinks:
+  out: {type: memory, from: counted}
+"""
+TUMBLING = "{type: tumbling, size: 1m}"
+ROWS = [("a", 1), ("b", 2), ("a", 200), ("a", 210), ("a", 220), ("a", 230), ("a", 3), ("a", 4), ("b", 5), ("a", 300)]
+"""The third epoch closes the first minute; the rows of the fourth, and one of the fifth, come too late for it."""
+
+
+def text(options: str, window: str = TUMBLING) -> str:
+    rows = [{"user": user, "at": f"2024-01-01T00:{second // 60:02}:{second % 60:02}Z"} for user, second in ROWS]
+    return PIPELINE.replace("ROWS", json.dumps(rows)).replace("WINDOW", window).replace(", OPTIONS", f", {options}" if options else "")
+
+
+def counts(topology: Any) -> int:
+    return sum(topology.node("out").component.table()["n"].to_pylist())
+
+
+def test_in_a_bounded_input_nothing_is_late_unless_asked(pipeline: Callable[..., Any], run: Callable[..., Any]) -> None:
+    topology = pipeline(text(""))
+    report = run(topology)
+    assert counts(topology) == len(ROWS) and report.nodes["counted"].late == 0
+
+
+def test_late_rows_are_counted_one_by_one(pipeline: Callable[..., Any], run: Callable[..., Any]) -> None:
+    topology = pipeline(text("late: drop"))
+    report = run(topology)
+    assert counts(topology) == len(ROWS) - 3, "the same two groups, and three rows"
+    assert report.nodes["counted"].late == 3
+
+
+def test_late_rows_go_to_a_sink_of_their_own(pipeline: Callable[..., Any], run: Callable[..., Any]) -> None:
+    topology = pipeline(text("late: {dead_letter: belated}") + "  belated: {type: file, path: late, format: json}\n")
+    report = run(topology)
+    letters = [json.loads(line) for file in committed_files("late") for line in Path(file).read_text().splitlines()]
+    assert sorted(json.loads(letter["raw"])["user"] for letter in letters) == ["a", "a", "b"]
+    assert all(letter["node"] == "counted" and "closed at 2024-01-01 00:01:00" in letter["error"] for letter in letters)
+    assert report.nodes["counted"].late == 3 and counts(topology) == len(ROWS) - 3
+
+
+def test_a_late_row_can_stop_the_pipeline_before_anything_of_its_epoch_is_written(
+    pipeline: Callable[..., Any], run: Callable[..., Any]
+) -> None:
+    topology = pipeline(text("late: fail"))
+    with pytest.raises(RunError, match=r"MS071.*`counted`: 2 rows came too late"):
+        run(topology)
+    assert counts(topology) == 2, "the first minute, closed before"
+
+
+def test_allowed_lateness_waits_longer(pipeline: Callable[..., Any], run: Callable[..., Any]) -> None:
+    topology = pipeline(text("late: drop, allowed_lateness: 5m"))
+    report = run(topology)
+    assert counts(topology) == len(ROWS) and report.nodes["counted"].late == 0
+
+
+@pytest.mark.parametrize(
+    "window", ["{type: sliding, size: 1m, slide: 30s}", "{type: session, gap: 30s}", "{type: tumbling, size: 1d, time_zone: UTC}"]
+)
+def test_every_kind_of_window_tells_its_late_rows(pipeline: Callable[..., Any], run: Callable[..., Any], window: str) -> None:
+    topology = pipeline(text("late: drop", window))
+    report = run(topology)
+    assert report.nodes["counted"].late == (0 if "1d" in window else 3)
+
+
+def test_sql_tells_its_late_rows_too(pipeline: Callable[..., Any], run: Callable[..., Any]) -> None:
+    query = "SELECT user, window(at, '1 minute') w, count(*) n FROM clicks WHERE user = 'a' GROUP BY 1, 2"
+    source = text("").split("transforms:")[0]
+    topology = pipeline(
+        f'{source}transforms:\n  counted: {{type: sql, sql: "{query}", late: drop}}\nsinks:\n  out: {{type: memory, from: counted}}\n'
+    )
+    report = run(topology)
+    assert report.nodes["counted"].late == 2, "b's late row would not have been counted anyway"
