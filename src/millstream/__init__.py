@@ -42,8 +42,10 @@ if TYPE_CHECKING:
     )
     from millstream.plan.declarations import function
     from millstream.plan.expressions import Expr, col, func, lit, sql
+    from millstream.plan.processing import BucketFunction, BucketResult, Moment, ProcessFunction, Timers
     from millstream.plan.running import RunOptions
     from millstream.plan.settings import Settings
+    from millstream.plan.states import KeyState, ListState, MapState, ValueState
     from millstream.plan.time import EventTime
     from millstream.plan.topology import Topology
     from millstream.plan.windows import SessionWindow, SlidingWindow, TumblingWindow
@@ -91,6 +93,15 @@ _HOMES = {
     "func": "plan.expressions",
     "lit": "plan.expressions",
     "sql": "plan.expressions",
+    "BucketFunction": "plan.processing",
+    "BucketResult": "plan.processing",
+    "Moment": "plan.processing",
+    "ProcessFunction": "plan.processing",
+    "Timers": "plan.processing",
+    "KeyState": "plan.states",
+    "ListState": "plan.states",
+    "MapState": "plan.states",
+    "ValueState": "plan.states",
     "RunOptions": "plan.running",
     "Settings": "plan.settings",
     "EventTime": "plan.time",
@@ -103,6 +114,8 @@ _HOMES = {
 
 __all__ = [
     "BlackholeSink",
+    "BucketFunction",
+    "BucketResult",
     "DataStream",
     "Diagnostic",
     "EventTime",
@@ -111,11 +124,16 @@ __all__ = [
     "FileSource",
     "Flow",
     "GeneratorSource",
+    "KeyState",
     "KeyedStream",
+    "ListState",
+    "MapState",
     "MemorySink",
     "MemorySource",
     "MillstreamError",
+    "Moment",
     "PrintSink",
+    "ProcessFunction",
     "Report",
     "RunOptions",
     "SessionWindow",
@@ -123,8 +141,10 @@ __all__ = [
     "SlidingWindow",
     "Split",
     "StreamEnvironment",
+    "Timers",
     "Topology",
     "TumblingWindow",
+    "ValueState",
     "WindowedStream",
     "approx_count_distinct",
     "approx_percentile",

@@ -355,6 +355,21 @@ CODES: dict[str, Code] = {
         "Rows are brought together by key, and a row without one belongs nowhere.",
         "Filter such rows out before, or give the node `on_error: drop` or `{dead_letter: SINK}`.",
     ),
+    "MS074": Code(
+        "no such side output",
+        "An `output` node reads what a `process` node's class declares in `outputs`, by its name.",
+        "Use the nearest name shown, or declare the output in the class.",
+    ),
+    "MS076": Code(
+        "a process function did not return in time",
+        "A bucket of keys took longer than `timeout` in one epoch. The line of your code at which it was is shown.",
+        "Correct the function, raise `timeout`, or read less per epoch. No row is lost.",
+    ),
+    "MS077": Code(
+        "the state in the checkpoint does not fit the class",
+        "States may be added to a process function. One that is gone, or has another type, cannot be read any more.",
+        "Declare the state as it was under its name and add another, or `--reset QUERY` starts anew without state.",
+    ),
     "MS079": Code(
         "Spark failed",
         "Spark stopped the query for a reason that Millstream does not translate.",

@@ -21,6 +21,7 @@ import pyarrow as pa
 
 from millstream.connectors.memory.sink import MemorySink
 from millstream.connectors.memory.source import MemorySource
+from millstream.engine import localfiles
 from millstream.engine.engine import SparkEngine
 from millstream.engine.session import SessionOptions, begin
 from millstream.errors import Diagnostic, SpecError, nearest
@@ -61,7 +62,9 @@ def run(
 def session() -> SparkSession:
     """The warm session that all tests of this process share."""
     logs = Path(tempfile.mkdtemp(prefix="millstream-logs-"))
-    opened = begin(SessionOptions(app_name="millstream-tests", master="local[2]", profile="short", log_dir=logs)).finish()
+    options = SessionOptions(app_name="millstream-tests", master="local[2]", conf=localfiles.CONF, profile="short", log_dir=logs)
+    opened = begin(options).finish()
+    localfiles.write_no_checksum_files(opened.spark)
     atexit.register(opened.close)
     return opened.spark
 

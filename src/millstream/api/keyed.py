@@ -10,6 +10,7 @@ from typing import Literal
 
 from millstream.api.stream import DataStream, Value
 from millstream.plan.outcomes import OnError
+from millstream.plan.processing import BucketFunction, ProcessFunction
 from millstream.plan.windows import SessionWindow, SlidingWindow, TumblingWindow
 
 AnyWindow = TumblingWindow | SlidingWindow | SessionWindow
@@ -24,6 +25,18 @@ class KeyedStream:
     def window(self, window: AnyWindow) -> WindowedStream:
         """Cut each key's rows by time."""
         return WindowedStream(self, window)
+
+    def process(
+        self,
+        function: type[ProcessFunction] | type[BucketFunction] | str,
+        *,
+        name: str | None = None,
+        on_error: OnError = "fail",
+        buckets: int | None = None,
+        timeout: str | None = None,
+    ) -> DataStream:
+        """A class that sees each key's rows, with state and timers; `output(name)` of the result reads its side outputs."""
+        return self.stream.then("process", name, on_error, key_by=self.columns, function=function, buckets=buckets, timeout=timeout)
 
     def aggregate(self, *, name: str | None = None, on_error: OnError = "fail", **aggregates: Value) -> DataStream:
         """Running totals per key, as a changelog."""

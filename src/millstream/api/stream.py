@@ -85,6 +85,14 @@ class DataStream:
         """The rows of this stream and of others, columns matched by name."""
         return self.then("union", name, "fail", others)
 
+    def dedup(self, *key: str, within: str, name: str | None = None, on_error: OnError = "fail") -> DataStream:
+        """The first row of each key by event time, and none of the others up to `within` after it."""
+        return self.then("dedup", name, on_error, key=key, within=within)
+
+    def output(self, side: str, *, name: str | None = None) -> DataStream:
+        """The rows that a process function yields for one of its side outputs."""
+        return self.then("output", name, "fail", side=side)
+
     def join(
         self,
         right: DataStream,

@@ -20,6 +20,11 @@ NODE_MARK = re.compile(r"millstream-node: (\S+)")
 SCHEMA_MARK = "millstream-schema:"
 FUNCTION_MARK = re.compile(r"millstream-function: (\S+)")
 RESULT_MARK = "millstream-result:"
+KEY_MARK = re.compile(r"millstream-at-key: (.+)")
+_KEYED_MARKS = {
+    "millstream-timeout:": ("MS076", "correct the function, or raise `timeout`; the epoch is repeated, and no row is lost"),
+    "millstream-state:": ("MS077", "declare the state as it was and add another, or `--reset QUERY` starts anew without state"),
+}
 _CONDITION = re.compile(r"\[([A-Z][A-Z0-9_.]+)\]")
 _SQL_PLACE = re.compile(r"== SQL(?: of [^(]*)?\(line (\d+), position (\d+)\) ==")
 _ROW_CONDITIONS = {
@@ -92,20 +97,25 @@ def _python(text: str, nodes: Sequence[Node], where: str) -> Diagnostic | None:
     if mark is None:
         return None
     node = _node(nodes, mark[1])
-    reason = raised(text, mark.start())
+    reason, key = raised(text, mark.start()), KEY_MARK.search(text)
     if SCHEMA_MARK in text:
         sentence = text.split(SCHEMA_MARK, 1)[1].strip().splitlines()[0]
         return Diagnostic(
             "MS064",
             f"`{mark[1]}`: {sentence}",
             _place(node, "function"),
+            detail=f"key: {key[1]}" if key else "",
             help="return a batch of the declared schema, or correct `schema`",
         )
+    for known, (code, help_) in _KEYED_MARKS.items():
+        if known in text:
+            sentence = text.split(known, 1)[1].strip().splitlines()[0]
+            return Diagnostic(code, f"`{mark[1]}`: {sentence}", _place(node, "function"), detail=user_frame(text), help=help_)
     return Diagnostic(
         "MS063",
         f"the function of `{mark[1]}` raised {reason}",
         _place(node, "function"),
-        detail=user_frame(text),
+        detail="\n".join(part for part in (f"key: {key[1]}" if key else "", user_frame(text)) if part),
         help="`on_error: drop` or `{dead_letter: SINK}` lets the good rows pass",
     )
 
@@ -129,7 +139,7 @@ def _function(text: str, nodes: Sequence[Node], where: str) -> Diagnostic | None
 def _worker(text: str, nodes: Sequence[Node], where: str) -> Diagnostic | None:
     if "Python worker exited unexpectedly" not in text and "Python worker failed to connect" not in text:
         return None
-    python = [node for node in nodes if node.component.type == "python"]
+    python = [node for node in nodes if node.component.type in {"python", "process"}]
     name = f" of `{python[0].name}`" if len(python) == 1 else ""
     place = _place(python[0], "function") if len(python) == 1 else None
     return Diagnostic(

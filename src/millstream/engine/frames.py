@@ -14,7 +14,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from millstream.engine.lateness import Lateness
-from millstream.engine.lowering import REJECT_TYPE, Lowering, finished, good
+from millstream.engine.lowering import REJECT_TYPE, Lowering, finished, good, visible
 from millstream.engine.operators import Operators
 from millstream.engine.staging import stage_once
 from millstream.plan.components import REJECT, Transform
@@ -47,10 +47,10 @@ class EpochFrames:
         """How often the root has been read."""
         self._adopt_root(root)
 
-    def rows(self, name: str) -> DataFrame:
-        """The good rows of a node."""
-        frame = self._frame(name)
-        return good(frame) if self._rejects(self._plan.node(name)) else frame
+    def rows(self, name: str, reader: Node | None = None) -> DataFrame:
+        """The good rows of a node that a reader sees."""
+        frame, node = self._frame(name), self._plan.node(name)
+        return visible(good(frame) if self._rejects(node) else frame, node, reader)
 
     @cached_property
     def operators(self) -> Operators | None:
@@ -102,7 +102,7 @@ class EpochFrames:
     def _frame(self, name: str) -> DataFrame:
         if name not in self._full:
             node = self._plan.node(name)
-            inputs = {parent: self.rows(parent) for parent in node.inputs}
+            inputs = {parent: self.rows(parent, node) for parent in node.inputs}
             frame = self._lowering.lower(node, inputs, self._spark, self._clock)
             if node.isolates:
                 frame = _owned(frame, node)

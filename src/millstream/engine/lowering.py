@@ -47,9 +47,9 @@ class Lowering:
         rejects: list[DataFrame] = []
         clocks: dict[str, str] = {}
         for node in plan.streamed:
-            frame = self.lower(
-                node, self._marked(node, frames), self.spark, event_times={name: plan.event_time_of(name) for name in node.inputs}
-            )
+            inputs = {name: visible(frames[name], plan.node(name), node) for name in node.inputs}
+            event_times = {name: plan.event_time_of(name) for name in node.inputs}
+            frame = self.lower(node, self._marked(node, inputs), self.spark, event_times=event_times)
             frames[node.name] = frame
             if node.isolates and node is not plan.root:
                 frames[node.name] = good(frame)
@@ -131,6 +131,14 @@ def finished(node: Node, frame: DataFrame, lowering: Lowering, clock: str = "") 
 
 def without_rejects(frame: DataFrame) -> DataFrame:
     return frame.withColumn(REJECT, F.lit(None).cast("struct<raw: string, error: string>"))
+
+
+def visible(frame: DataFrame, node: Node, reader: Node | None = None) -> DataFrame:
+    """The rows of a node that a reader sees: not those of its side outputs, unless it asks for them."""
+    column = node.component.side_column if isinstance(node.component, Transform) else ""
+    if not column or (reader is not None and isinstance(reader.component, Transform) and reader.component.reads_sides):
+        return frame
+    return frame.where(F.col(column).isNull()).drop(column)
 
 
 def good(frame: DataFrame) -> DataFrame:

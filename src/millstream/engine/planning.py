@@ -66,7 +66,7 @@ def _analysed(topology: Topology, checkpoint: Checkpoint, spark: object) -> tupl
     from millstream.engine.clocks import stamped
     from millstream.engine.failures import translate
     from millstream.engine.functions import register
-    from millstream.engine.lowering import Lowering, finished, good, without_rejects
+    from millstream.engine.lowering import Lowering, finished, good, visible, without_rejects
 
     assert isinstance(spark, SparkSession)
     lowering = Lowering(spark, checkpoint, topology.directory, functions=topology.functions)
@@ -81,10 +81,11 @@ def _analysed(topology: Topology, checkpoint: Checkpoint, spark: object) -> tupl
             empty = spark.createDataFrame([], from_arrow_schema(schema))
             frame = stamped(without_rejects(empty) if node.isolates else empty, node)
         else:
-            frame = lowering.lower(node, frames, spark, event_times={name: event_time_of(topology.node, name) for name in node.inputs})
+            inputs = {name: visible(frames[name], topology.node(name), node) for name in node.inputs}
+            frame = lowering.lower(node, inputs, spark, event_times={name: event_time_of(topology.node, name) for name in node.inputs})
             frame = finished(node, frame, lowering)
         frames[node.name] = good(frame) if REJECT in frame.columns else frame
-        schemas[node.name] = to_arrow_schema(frames[node.name].schema)
+        schemas[node.name] = to_arrow_schema(visible(frames[node.name], node).schema)
 
     for node in topology.ordered():
         if node.kind == "sink" or any(name not in frames for name in node.inputs):

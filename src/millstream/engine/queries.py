@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 import threading
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -26,11 +27,14 @@ from millstream.engine.lowering import Lowering
 from millstream.engine.watermarks import Watermarks
 from millstream.errors import Diagnostic, RunError, TransientError
 from millstream.observe.facts import Recorder, StateFacts
-from millstream.plan.components import Sink, Source
+from millstream.plan.components import Sink, Source, Transform
 from millstream.plan.cutting import QueryPlan
 from millstream.plan.nodes import Node
 from millstream.plan.secrets import Redactor
 from millstream.plan.settings import AvailableNow, Interval, Settings
+
+_TICK_MS = 1000
+"""How often a node that waits for the clock is asked, unless `trigger` says otherwise."""
 
 
 @dataclass
@@ -79,7 +83,8 @@ class RunningQuery:
             self.loop.watermarks = Watermarks(self.plan, stream.clocks) if stream.clocks else None
             writer = for_each_epoch(stream.frame.writeStream.outputMode(self.plan.output_mode), self.lowering.spark, self.loop)
             writer = writer.option("checkpointLocation", query.url).queryName(self.plan.name)
-            self.handle = writer.trigger(**self._trigger()).start()
+            with self._ending():
+                self.handle = writer.trigger(**self._trigger()).start()
             self.loop.query = self.handle._jsq
             self.loop.started.set()
         except Exception as error:  # noqa: BLE001 — whatever Spark raises is translated
@@ -128,7 +133,27 @@ class RunningQuery:
             return {"availableNow": True}
         if isinstance(trigger, Interval):
             return {"processingTime": f"{trigger.every.milliseconds} milliseconds"}
-        return {"processingTime": f"{min((source.poll_interval_ms for source in sources), default=0)} milliseconds"}
+        least = _TICK_MS if self._ticks() else 0
+        return {"processingTime": f"{max(least, min((source.poll_interval_ms for source in sources), default=0))} milliseconds"}
+
+    def _ticks(self) -> bool:
+        """Whether a node waits for the clock: Spark then runs an epoch at every trigger."""
+        directory = self.lowering.directory
+        return any(isinstance(node.component, Transform) and node.component.ticks(directory) for node in self.plan.above)
+
+    @contextmanager
+    def _ending(self) -> Iterator[None]:
+        """A run that is to end by itself cannot wait for the clock: Spark would find work in it for ever."""
+        if not self._ticks() or not (self.bounded or isinstance(self.settings.trigger, AvailableNow)):
+            yield
+            return
+        conf, name = self.lowering.spark.conf, "spark.sql.streaming.noDataMicroBatches.enabled"
+        before = conf.get(name)
+        conf.set(name, "false")
+        try:
+            yield
+        finally:
+            conf.set(name, before or "true")
 
     def _endless(self) -> Diagnostic:
         """Two ways to find an end cannot be combined in one Spark query."""

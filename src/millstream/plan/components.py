@@ -189,6 +189,10 @@ class Transform(Component):
     """Rows in, rows out."""
 
     dear: ClassVar[bool] = False
+    side_column: ClassVar[str] = ""
+    """The hidden column of a node with side outputs: null for its main rows, which are all that its readers see."""
+    reads_sides: ClassVar[bool] = False
+    """Whether it sees the hidden column of its input."""
 
     @property
     def deterministic(self) -> bool:
@@ -228,6 +232,10 @@ class Transform(Component):
     def finish(self, frame: DataFrame, context: NodeContext) -> DataFrame:
         """What is left to do with the results of one epoch, in plain batches."""
         return frame
+
+    def ticks(self, directory: Path) -> bool:
+        """Whether it waits for the clock, so that an epoch runs at every trigger, rows or not."""
+        return False
 
     def tables(self) -> tuple[str, ...]:
         """Inputs that the component names itself, as SQL does."""

@@ -30,6 +30,16 @@ def key_problems(keys: Sequence[str], field: str, inputs: Mapping[str, pa.Schema
     return found
 
 
+def flat_key_problems(keys: Sequence[str], field: str, inputs: Mapping[str, pa.Schema | None]) -> list[Problem]:
+    """The same, where keys are compared by Arrow, which does not look into nested values."""
+    found = key_problems(keys, field, inputs)
+    for column in only(inputs) or ():
+        if column.name in keys and pa.types.is_nested(column.type) and not pa.types.is_map(column.type):
+            message = f"`{column.name}` is {types.name_of(column.type)} and cannot be a key"
+            found.append(Problem("MS038", message, field, "take a field of it, or its text"))
+    return found
+
+
 def keyed(frame: DataFrame, keys: Sequence[str], context: NodeContext) -> tuple[DataFrame, DataFrame | None]:
     """The rows that have a key, and the others as rejects; without isolation a null key stops the query."""
     from pyspark.sql import functions as F

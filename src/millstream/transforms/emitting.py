@@ -1,0 +1,116 @@
+"""What a process function returns, made into batches of one schema: the main columns, a hidden column for side outputs, and rejects.
+
+The hidden column is null for main rows; for a row of a side output it is a struct that holds the row under the output's name, and the
+main columns are null. Dicts are collected and converted at once, which is what makes functions that yield rows one by one quick.
+
+This module travels to the workers (`shipping.py`), so of Millstream it imports only what travels too.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from millstream.transforms.batches import REJECT, REJECT_TYPE, WrongResultError, WrongValueError, fitted
+
+SIDE = "_side"
+Emitted = tuple[str, Any]
+"""The name of an output ("" is the main one), and a dict or a batch."""
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The schemas of all outputs."""
+
+    main: pa.Schema
+    sides: Mapping[str, pa.Schema]
+    isolate: bool
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Of the frame that leaves the node."""
+        schema = self.main.append(pa.field(SIDE, self.side_type))
+        return schema.append(pa.field(REJECT, REJECT_TYPE)) if self.isolate else schema
+
+    @property
+    def side_type(self) -> pa.DataType:
+        fields = [pa.field(name, pa.struct(list(schema))) for name, schema in self.sides.items()]
+        return pa.struct(fields or [pa.field("none", pa.bool_())])
+
+    def emitted(self, result: Any) -> list[Emitted]:
+        """What a call returned, with the outputs' names. A generator runs here."""
+        if result is None:
+            return []
+        if isinstance(result, dict | pa.RecordBatch | pa.Table) or _is_pair(result):
+            result = (result,)
+        if not isinstance(result, Iterable) or isinstance(result, str | bytes):
+            raise WrongResultError(f"expected rows, got {type(result).__name__}")
+        return [self._named(item) for item in result]
+
+    def _named(self, item: Any) -> Emitted:
+        name, row = item if _is_pair(item) else ("", item)
+        if name and name not in self.sides:
+            known = ", ".join(f"`{side}`" for side in self.sides) or "none"
+            raise WrongResultError(f"there is no output `{name}`; declared: {known}")
+        schema = self.sides[name] if name else self.main
+        if isinstance(row, dict):
+            if row.keys() != set(schema.names):
+                raise WrongResultError(f"expected the columns {_listed(schema.names)}, got {_listed(row)}")
+        elif not isinstance(row, pa.RecordBatch | pa.Table):
+            raise WrongResultError(f"expected a dict or a RecordBatch, got {type(row).__name__}")
+        return name, row
+
+    def batches(self, emitted: Iterable[Emitted]) -> list[pa.RecordBatch]:
+        """Rows in the node's schema."""
+        rows: dict[str, list[dict[str, Any]]] = {}
+        batches: list[pa.RecordBatch] = []
+        for name, item in emitted:
+            if isinstance(item, dict):
+                rows.setdefault(name, []).append(item)
+            else:
+                parts = item.to_batches() if isinstance(item, pa.Table) else [item]
+                batches += [self._placed(name, fitted(part, self._schema(name))) for part in parts]
+        return batches + [self._placed(name, _batch(found, self._schema(name))) for name, found in rows.items()]
+
+    def rejects(self, rows: Iterable[Any], error: str) -> list[pa.RecordBatch]:
+        """Input rows that leave as rejects."""
+        found = [{"raw": json.dumps(row, default=str, ensure_ascii=False), "error": error} for row in rows]
+        nulls = [pa.nulls(len(found), field.type) for field in (*self.main, pa.field(SIDE, self.side_type))]
+        return [pa.RecordBatch.from_arrays([*nulls, pa.array(found, REJECT_TYPE)], schema=self.schema)] if found else []
+
+    def _schema(self, name: str) -> pa.Schema:
+        return self.sides[name] if name else self.main
+
+    def _placed(self, name: str, batch: pa.RecordBatch) -> pa.RecordBatch:
+        count = batch.num_rows
+        rejects = [pa.nulls(count, REJECT_TYPE)] if self.isolate else []
+        if not name:
+            return pa.RecordBatch.from_arrays([*batch.columns, pa.nulls(count, self.side_type), *rejects], schema=self.schema)
+        row = pa.StructArray.from_arrays(batch.columns, fields=list(batch.schema))
+        sides = [row if field.name == name else pa.nulls(count, field.type) for field in self.side_type]
+        side = pa.StructArray.from_arrays(sides, fields=list(self.side_type))
+        return pa.RecordBatch.from_arrays([*(pa.nulls(count, kind) for kind in self.main.types), side, *rejects], schema=self.schema)
+
+
+def _batch(rows: list[dict[str, Any]], schema: pa.Schema) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([column([row[field.name] for row in rows], field) for field in schema], schema=schema)
+
+
+def column(values: list[Any], field: pa.Field) -> pa.Array:
+    """Python values as the field's type."""
+    try:
+        return pa.array(values, field.type)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        raise WrongValueError(f"expected `{field.name}` as {field.type}: {error}") from None
+
+
+def _is_pair(item: Any) -> bool:
+    return isinstance(item, tuple) and len(item) == 2 and isinstance(item[0], str)
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names) or "none"

@@ -1,0 +1,70 @@
+"""The state of process functions, read back from a checkpoint that nobody is using.
+
+Spark's own reader for state stores gives the buckets' values; each says whose it is and what its columns mean, so that the class is
+not needed. Lists, maps and times to live come out as a function would see them, timers as times.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from millstream.plan.processing import as_datetime
+from millstream.transforms.buckets import from_bytes
+from millstream.transforms.remembering import CLOCK, EVENT, KEY
+from millstream.transforms.visits import ABOUT, STATE
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_OPERATOR = "transformWithStateInPySparkExec"
+
+
+@dataclass(frozen=True, slots=True)
+class KeyRecord:
+    """What is remembered for one key. A bucket function's state comes row by row, with all its columns in `state`."""
+
+    node: str
+    key: Mapping[str, Any]
+    state: Mapping[str, Any]
+    timers: tuple[datetime, ...] = ()
+    clock_timers: tuple[datetime, ...] = field(default=())
+
+
+def stored_state(spark: SparkSession, url: str, node: str | None = None) -> Iterator[KeyRecord]:
+    """The state in a query's checkpoint (`<checkpoint>/queries/<query>`), of one node or of all."""
+    operators = spark.read.format("state-metadata").load(url).where(f"operatorName = '{_OPERATOR}'").select("operatorId").distinct()
+    for operator in sorted(row[0] for row in operators.collect()):
+        reader = spark.read.format("statestore").option("operatorId", operator).option("stateVarName", STATE)
+        for bucket in reader.load(url).select("value.rows").toLocalIterator():
+            table = from_bytes(bucket[0])
+            about = json.loads((table.schema.metadata or {})[ABOUT.encode()])
+            if node in {None, about["node"]}:
+                yield from _records(table, about)
+
+
+def _records(table: pa.Table, about: Mapping[str, Any]) -> Iterator[KeyRecord]:
+    kinds: Mapping[str, tuple[str, int | None]] = about["kinds"]
+    for row in table.to_pylist():
+        if EVENT not in row:
+            key = {name: row[name] for name in about["keys"] if name in row}
+            yield KeyRecord(about["node"], key, row)
+            continue
+        key = {name: row[f"{KEY}{name}"] for name in about["keys"]}
+        state = {name: _plain(row[name], kind, ttl is not None) for name, (kind, ttl) in kinds.items()}
+        times = [tuple(as_datetime(time) for time in row[name] or ()) for name in (EVENT, CLOCK)]
+        yield KeyRecord(about["node"], key, state, times[0], times[1])
+
+
+def _plain(stored: Any, kind: str, stamped: bool) -> Any:
+    def value(entry: Any) -> Any:
+        return entry["v"] if stamped and entry is not None else entry
+
+    if kind == "map":
+        return {name: value(entry) for name, entry in stored or ()}
+    return [value(entry) for entry in stored or ()] if kind == "list" else value(stored)

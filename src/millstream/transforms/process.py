@@ -1,0 +1,157 @@
+"""A class of the user's that sees each key's rows, with state and timers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+
+import pyarrow as pa
+from pydantic import Field
+
+from millstream.errors import Diagnostic, RunError
+from millstream.plan import types
+from millstream.plan.components import NodeContext, Problem, Transform
+from millstream.plan.functions import FunctionRef
+from millstream.plan.options import Columns, Duration
+from millstream.plan.processing import BucketFunction, ProcessFunction
+from millstream.plan.states import MapState, State
+from millstream.transforms.emitting import SIDE, Shape
+from millstream.transforms.keys import flat_key_problems
+from millstream.transforms.remembering import Layout
+from millstream.transforms.shipping import by_value
+from millstream.transforms.stateful import Keyed, spark_types, travelling
+from millstream.transforms.turns import KeyedRunner
+from millstream.transforms.wholes import WholeRunner
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+class Process(Transform):
+    """Calls a class of yours with the rows of one key at a time; it remembers what it likes in declared states, and wakes up at times
+    that it sets. The class derives from `millstream.ProcessFunction` and declares `output`, `outputs` and `state`; one that derives
+    from `millstream.BucketFunction` gets a whole bucket of keys as Arrow tables instead.
+
+    Rows of a key arrive in the order of event time within an epoch. A row that is later than the watermark reaches the function too:
+    compare with `timers.watermark`. Timers up to the watermark fire before the rows of an epoch are handed over, and at the end of a
+    bounded input all of them do (`timers.at_end`), but not those of the clock. A time to live counts by the clock of the epochs.
+
+    Bad rows: a null key, and with `on_error` all rows of a key in an epoch in which the function raises; the key's state stays as it was.
+    """
+
+    type: ClassVar[str] = "process"
+    summary: ClassVar[str] = "Call a class with each key's rows, with state and timers."
+    example: ClassVar[str] = """
+        fraud:
+          type: process
+          from: clicks
+          key_by: [user]
+          function: fraud:Detector
+    """
+    dear: ClassVar[bool] = True
+    side_column: ClassVar[str] = SIDE
+
+    key_by: Annotated[Columns, Field(min_length=1)]
+    """Rows with equal values in these columns belong together. Not null, and neither floats nor nested values."""
+    function: FunctionRef
+    """`module:Class` or `path.py:Class`, relative to the pipeline."""
+    buckets: int = Field(default=32, ge=1, le=10_000)
+    """Keys are spread over so many buckets; the state of a bucket is read and written as a whole. Several times the number of state
+    partitions, and so many that a bucket's state stays in the low megabytes. Fixed by the first start."""
+    timeout: Duration | None = None
+    """How long a bucket may take in one epoch before the pipeline stops. Default: as long as it likes."""
+    repeatable: bool = Field(default=True, alias="deterministic")
+    """Whether the same rows always give the same result."""
+
+    adjustable: ClassVar[frozenset[str]] = frozenset({"timeout"})
+
+    @property
+    def deterministic(self) -> bool:
+        return self.repeatable
+
+    @property
+    def stateful(self) -> bool:
+        return True
+
+    @property
+    def needs_event_time(self) -> bool:
+        return False
+
+    @property
+    def keeps_clock(self) -> bool:
+        """Timers are to fire between the rows of a bounded input as they would between those of an endless one."""
+        return True
+
+    def ticks(self, directory: Path) -> bool:
+        return _ticks(self._load(directory))
+
+    def output(self, inputs: Mapping[str, pa.Schema | None]) -> pa.Schema | None:
+        declared = self.function.attribute("output")
+        return types.schema(declared) if declared else None
+
+    def problems(self, inputs: Mapping[str, pa.Schema | None], directory: Path) -> list[Problem]:
+        found, problem = flat_key_problems(self.key_by, "key_by", inputs), self.function.problem(directory)
+        return [*found, Problem("MS016", problem, "function")] if problem else found
+
+    def apply(self, frames: Mapping[str, DataFrame], context: NodeContext) -> DataFrame:
+        (frame,) = frames.values()
+        function = self._load(context.directory)
+        keyed = Keyed(frame, self.key_by, context, self.buckets, self.timeout)
+        with by_value(context.directory, type(function)), travelling():
+            runner = self.runner(function, keyed.schema, keyed.order, context.isolate)
+            return keyed.visited(runner, _ticks(function), runner.shape.schema)
+
+    def runner(self, function: Any, schema: pa.Schema, order: tuple[str, ...], isolate: bool) -> KeyedRunner | WholeRunner:
+        """What calls the function in the workers, for rows of this schema."""
+        shape = _shape(function, isolate)
+        if isinstance(function, BucketFunction):
+            return WholeRunner(function, self.key_by, schema, spark_types(types.schema(function.state)), shape, order)
+        keys = pa.schema([schema.field(name) for name in self.key_by])
+        return KeyedRunner(function, _layout(function, keys), shape, order, _ticks(function))
+
+    def _load(self, directory: Path) -> Any:
+        """An instance of the class, its declarations looked through."""
+        try:
+            made = self.function.load(directory)
+            if not isinstance(made, type) or not issubclass(made, ProcessFunction | BucketFunction):
+                raise ValueError(f"`{self.function.reference}` is neither a `ProcessFunction` nor a `BucketFunction`")
+            function = made()
+            for columns in (function.output, *function.outputs.values()):
+                types.schema(columns)
+            if isinstance(function, BucketFunction):
+                types.schema(function.state)
+            else:
+                _layout(function, pa.schema([]))
+            if not function.output:
+                raise ValueError(f"`{self.function.reference}` declares no `output`: the columns of what comes out")
+        except (ValueError, TypeError) as error:
+            raise RunError(Diagnostic("MS016", str(error))) from error
+        return function
+
+
+def _shape(function: Any, isolate: bool) -> Shape:
+    sides = {name: spark_types(types.schema(columns)) for name, columns in function.outputs.items()}
+    return Shape(spark_types(types.schema(function.output)), sides, isolate)
+
+
+def _layout(function: ProcessFunction, keys: pa.Schema) -> Layout:
+    for name in function.state:
+        if not name.isidentifier() or name.startswith("_"):
+            raise ValueError(f"`{name}` cannot be the name of a state: letters, digits and `_`, and it starts with a letter")
+    columns = [pa.field(name, _column_type(state)) for name, state in function.state.items()]
+    return Layout(keys, pa.schema(columns), {name: (state.kind, state.ttl_ms) for name, state in function.state.items()})
+
+
+def _ticks(function: Any) -> bool:
+    """Whether it waits for the clock."""
+    return isinstance(function, ProcessFunction) and type(function).on_clock is not ProcessFunction.on_clock
+
+
+def _column_type(state: State) -> pa.DataType:
+    """How a state is stored: with a time to live, each value has the time that it was written at beside it."""
+    value = types.parse(state.type)
+    entry = pa.struct([("v", value), ("at", pa.int64())]) if state.ttl else value
+    if isinstance(state, MapState):
+        return pa.map_(types.parse(state.key), entry)
+    return pa.list_(entry) if state.kind == "list" else entry
