@@ -9,7 +9,7 @@ import time
 
 from bench.figures import ROOT, Figure
 
-QUESTIONS = ("check", "startup", "throughput", "epochs", "generator", "footprint", "windows", "process")
+QUESTIONS = ("check", "startup", "throughput", "epochs", "generator", "footprint", "windows", "process", "state", "peers")
 
 
 def main(chosen: list[str]) -> None:

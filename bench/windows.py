@@ -6,7 +6,12 @@ import json
 
 from bench.figures import Figure, cost_of, median, python
 
-_NAMES = {"keyed": "keyed sum, 1,000 keys", "tumbling": "tumbling window and key", "sliding": "sliding window and key", "session": "sessions"}
+_NAMES = {
+    "keyed": "keyed sum, 1,000 keys",
+    "tumbling": "tumbling window and key",
+    "sliding": "sliding window and key",
+    "session": "sessions",
+}
 
 
 def measure() -> list[Figure]:

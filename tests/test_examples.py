@@ -17,6 +17,9 @@ COMMANDS = [
     ("03-python", ["totals.py"], "4 rows in 1 epoch(s)"),
     ("04-routing", ["routing.py"], "1000 rows read once, 1000 written"),
     ("05-tested", ["-m", "millstream.cli", "test", "clicks.yaml"], "1 passed, 0 failed"),
+    ("06-sessions", ["-m", "millstream.cli", "run", "shop.yaml"], '"pages":4,"entered":"start","left":"cart","bought":1'),
+    ("07-sensors", ["-m", "millstream.cli", "run", "sensors.yaml"], "passed 8 rows, 2 late rows"),
+    ("08-payments", ["payments.py"], "order 4: not paid in time"),
     ("05-tested", ["-m", "millstream.cli", "plan", "clicks.yaml"], "restart.limit = 3  (millstream.yaml)"),
 ]
 

@@ -40,7 +40,8 @@ def main(kind: str, turns: int) -> None:
         if kind == "keyed":
             node = "{type: aggregate, from: rows, key_by: [k], aggregate: {total: sum(v), weight: sum(x)}}"
         else:
-            node = f"{{type: window, from: rows, key_by: [k], window: {WINDOWS[kind][0]}, aggregate: {{total: sum(v), n: count(*)}}, late: drop}}"
+            totals = "aggregate: {total: sum(v), n: count(*)}, late: drop"
+            node = f"{{type: window, from: rows, key_by: [k], window: {WINDOWS[kind][0]}, {totals}}}"
         columns = f"CAST(id % {keys} AS INT) AS k, id AS v, CAST(id AS DOUBLE) AS x, {EVENT} AS at"
         timed = "" if kind == "keyed" else ", event_time: {column: at, watermark: 1s}"
         topology = loads(
@@ -52,7 +53,9 @@ def main(kind: str, turns: int) -> None:
 
     def by_hand(folder: Path) -> None:
         stream = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", rows).option("numPartitions", 2).load()
-        frame = stream.selectExpr("value AS id").selectExpr(f"CAST(id % {keys} AS INT) AS k", "id AS v", "CAST(id AS DOUBLE) AS x", f"{EVENT} AS at")
+        frame = stream.selectExpr("value AS id").selectExpr(
+            f"CAST(id % {keys} AS INT) AS k", "id AS v", "CAST(id AS DOUBLE) AS x", f"{EVENT} AS at"
+        )
         mode = "update" if kind == "keyed" else "append"
         writer = _aggregated(frame, kind).writeStream.outputMode(mode).option("checkpointLocation", f"{folder}/ck").format("noop")
         query = writer.trigger(processingTime="0 seconds").start()

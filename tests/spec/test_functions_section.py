@@ -63,6 +63,7 @@ def test_both_forms_load_and_survive_the_way_to_yaml_and_back(tmp_path: Path, fo
         ("f: {function: udfs:plain, retruns: int64}", "MS006", "did you mean `returns`?"),
         ("f: {returns: int64}", "MS007", "needs `function`"),
         ("Upper: udfs:double", "MS019", "Spark's own"),
+        ("top_k: udfs:double", "MS019", "Millstream's own"),
         ("_f: udfs:double", "MS017", "cannot be the name"),
         ("{f: udfs:double, F: udfs:double}", "MS020", "same name"),
         ("[1]", "MS008", "a map of named functions"),

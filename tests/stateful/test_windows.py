@@ -105,3 +105,10 @@ def test_weeks_start_on_monday_and_can_slide_by_days(timed: Callable[..., DataSt
     assert sorted(start for _, start, _ in results(weeks)) == [datetime(2024, 3, 24, 23, tzinfo=UTC), datetime(2024, 3, 31, 22, tzinfo=UTC)]
     slid = days.key_by().window(SlidingWindow.of("7d", "1d", time_zone="Europe/Berlin")).aggregate(total=sum_("amount"), n=count())
     assert sum(n for _, n in results(slid).values()) == 14
+
+
+def test_a_window_over_a_window_adds_its_results_up(timed: Callable[..., DataStream]) -> None:
+    minutes = timed("clicks", CLICKS).key_by("user").window(TumblingWindow.of("1m")).aggregate(total=sum_("amount"), n=count())
+    minutes.with_event_time("window_start")
+    fives = minutes.key_by("user").window(TumblingWindow.of("5m")).aggregate(total=sum_("total"), n=sum_("n"))
+    assert results(fives) == expected(sized(300, 300))

@@ -12,6 +12,7 @@ from millstream.cli.pipelines import ConfigFile, PipelineFile, SettingFlags, loa
 
 if TYPE_CHECKING:
     from millstream.engine.planning import PlanView
+    from millstream.plan.cutting import QueryPlan
     from millstream.plan.topology import Topology
 
 
@@ -48,6 +49,9 @@ def _document(seen: PlanView) -> dict[str, Any]:
                 "sources": [node.name for node in query.plan.sources],
                 "nodes": [node.name for node in query.plan.below],
                 "sinks": [node.name for node in query.plan.sinks],
+                "stateful": [node.name for node in query.plan.above if node.stateful],
+                "output_mode": query.plan.output_mode,
+                "watermarks": {node.name: query.plan.delay_ms(node) for node in query.plan.clocks},
                 "last_epoch": query.committed if query.committed >= 0 else None,
                 "changes": [{"text": change.text, "breaking": change.breaking} for change in query.changes],
             }
@@ -69,11 +73,24 @@ def _text(seen: PlanView) -> str:
         steps = [query.plan.root.name, *(node.name for node in query.plan.below)]
         lines.append(f"query {query.plan.name} ({progress})")
         lines.append(f"  {' → '.join(steps)}  ⇒  {', '.join(node.name for node in query.plan.sinks)}")
+        lines += _time(query.plan)
         lines += [f"  {'!' if change.breaking else '~'} {change.text}" for change in query.changes]
         if any(change.breaking for change in query.changes):
             sinks = ", ".join(node.name for node in query.plan.sinks)
             lines.append(f"  ! progress cannot stay: a run needs --reset {query.plan.name}, and {sinks} will receive rows again")
     return "\n".join([*lines, "", *_columns(seen), "", *_settings(seen.topology)])
+
+
+def _time(plan: QueryPlan) -> list[str]:
+    """What a query with state goes by."""
+    if not plan.stateful:
+        return []
+    remembering = ", ".join(node.name for node in plan.above if node.stateful)
+    mode = "results once, when they have closed" if plan.output_mode == "append" else "results again whenever they change"
+    clocks = [f"{node.name}.{node.options.event_time.column}" for node in plan.clocks if node.options.event_time]
+    delays = [f"{clock} ({plan.delay_ms(node) / 1000:g} s behind)" for clock, node in zip(clocks, plan.clocks, strict=True)]
+    held = "; held back to the end, since the input is bounded" if plan.held and delays else ""
+    return [f"  remembers: {remembering}; {mode}", *([f"  goes by: {', '.join(delays)}{held}"] if delays else [])]
 
 
 def _columns(seen: PlanView) -> list[str]:

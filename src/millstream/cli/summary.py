@@ -23,11 +23,12 @@ def summary(topology: Topology, report: Report) -> str:
             continue
         count = facts.rows_in if node.kind == "sink" else facts.rows_out
         verb = {"source": "read", "transform": "passed", "sink": "wrote"}[node.kind]
-        rejected = f", {_plural(facts.rejected, 'bad row')}" if facts.rejected else ""
-        rejected += f", {_plural(facts.late, 'late row')}" if facts.late else ""
-        rejected += f", remembers {_plural(facts.state.rows, 'row')}" if facts.state and facts.state.rows else ""
-        if count is not None or rejected:
-            lines.append(f"  {node.name:<{width}}  {verb} {_plural(count or 0, 'row')}{rejected}")
+        told = [f"{verb} {_plural(count, 'row')}"] if count is not None else []
+        told += [_plural(facts.rejected, "bad row")] if facts.rejected else []
+        told += [_plural(facts.late, "late row")] if facts.late else []
+        told += [f"remembers {_plural(facts.state.rows, 'row')}"] if facts.state and facts.state.rows else []
+        if told:
+            lines.append(f"  {node.name:<{width}}  {', '.join(told)}")
     skipped = sum(query.skipped for query in report.queries.values())
     if skipped:
         lines.append(f"  {_plural(skipped, 'epoch')} had been committed before and {'was' if skipped == 1 else 'were'} not written again")

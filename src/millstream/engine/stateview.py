@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from millstream.engine.access import Place, opened
 from millstream.errors import Diagnostic, RunError, UsageError, nearest
+from millstream.plan.components import Transform
 from millstream.plan.cutting import QueryPlan, cut
 from millstream.plan.topology import Topology
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from millstream.engine.statereading import Part
 
 
@@ -28,6 +32,10 @@ def view(
 
         assert found.spark is not None
         query = found.checkpoint.query(plan.name)
+        own = _own_words(topology, node, found.spark, query.url)
+        if own is not None:
+            chosen = [dict(row) for row in islice((row for row in own if _has_key(row["key"], key)), limit + 1)]
+            return chosen[:limit], len(chosen) > limit
         tables = parts(found.spark, query, operators_of(node, plan, query))
         shown = [_named(part, row, len(tables) > 1) for part in tables for row in rows(part, key, limit + 1)]
     return shown[:limit], len(shown) > limit
@@ -45,6 +53,23 @@ def _plan(topology: Topology, node: str) -> QueryPlan:
     if not found:
         raise UsageError(Diagnostic("MS058", f"nothing reads `{node}`, so it keeps no state", topology.node(node).span))
     return next((plan for plan in found if plan.name == node), found[0])
+
+
+def _own_words(topology: Topology, node: str, spark: SparkSession, url: str) -> Iterable[Mapping[str, Any]] | None:
+    component = topology.node(node).component
+    return component.remembered(spark, url, node) if isinstance(component, Transform) else None
+
+
+def _has_key(found: Mapping[str, Any], wanted: tuple[str, ...]) -> bool:
+    """`VALUE` goes by the order of the key's columns, `COLUMN=VALUE` by name."""
+    names = list(found)
+    for position, text in enumerate(wanted):
+        name, equals, value = text.partition("=")
+        if not equals or name not in found:
+            name, value = (names[position] if position < len(names) else ""), text
+        if str(found.get(name)) != value:
+            return False
+    return True
 
 
 def _named(part: Part, row: dict[str, Any], several: bool) -> dict[str, Any]:

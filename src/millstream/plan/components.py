@@ -8,7 +8,7 @@ Rows that a node cannot handle leave it in the column `REJECT` (raw row and erro
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -258,6 +258,10 @@ class Transform(Component):
 
     def discover(self, inputs: Mapping[str, pa.Schema], directory: Path) -> pa.Schema | None:
         """The schema found by running user code on no rows; None leaves it to Spark."""
+        return None
+
+    def remembered(self, spark: SparkSession, url: str, node: str) -> Iterable[Mapping[str, Any]] | None:
+        """The state in a query's checkpoint in the node's own words, each row with a `key`; None leaves it to Spark's reader."""
         return None
 
     def apply(self, frames: Mapping[str, DataFrame], context: NodeContext) -> DataFrame:

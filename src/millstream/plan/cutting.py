@@ -86,6 +86,9 @@ class QueryPlan:
         """The column that holds a node's event time, by the declaration nearest above; empty when there is none."""
         return event_time_of(self.node, name)
 
+    def _remembering_above(self, node: Node) -> bool:
+        return any(parent.stateful or self._remembering_above(parent) for parent in map(self.node, node.inputs))
+
     def _clocks_above(self, node: Node) -> set[str]:
         found: set[str] = set()
         for parent in (self.node(name) for name in node.inputs):
@@ -130,8 +133,9 @@ class QueryPlan:
 
     @property
     def timely(self) -> tuple[Node, ...]:
-        """The stateful nodes whose late rows this query reports."""
-        return tuple(node for node in self.above if node.stateful and node.name in self.owned and isinstance(node.component, Windowed))
+        """The stateful nodes whose late rows this query reports: those that read rows, and not the results of other stateful nodes."""
+        found = [node for node in self.above if node.stateful and node.name in self.owned and isinstance(node.component, Windowed)]
+        return tuple(node for node in found if not self._remembering_above(node))
 
     @property
     def tagged(self) -> bool:

@@ -12,6 +12,7 @@ from millstream.errors import Diagnostic
 from millstream.plan.builtins import BUILTINS
 from millstream.plan.calls import mentions
 from millstream.plan.declarations import UserFunction, undeclared
+from millstream.plan.macros import AGGREGATES
 from millstream.plan.nodes import Node
 from millstream.plan.query import parse_query
 from millstream.plan.schemas import Schemas
@@ -78,8 +79,9 @@ def _name_problems(used: UserFunction, seen: dict[str, str]) -> Iterator[Diagnos
     if not _NAME.fullmatch(used.name):
         help_ = "start with a letter; use letters, digits and `_`"
         yield Diagnostic("MS017", f"`{used.name}` cannot be the name of a function", used.span, help=help_)
-    if lowered in BUILTINS:
-        yield Diagnostic("MS019", f"`{used.name}` is a function of Spark's own", used.span, help=f"call it `my_{lowered}`, for example")
+    if lowered in BUILTINS | AGGREGATES:
+        whose = "Spark" if lowered in BUILTINS else "Millstream"
+        yield Diagnostic("MS019", f"`{used.name}` is a function of {whose}'s own", used.span, help=f"call it `my_{lowered}`, for example")
     if lowered in seen:
         message = f"functions `{seen[lowered]}` and `{used.name}` have the same name: SQL knows no upper and lower case here"
         yield Diagnostic("MS020", message, used.span, help="rename one of them")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import pyarrow as pa
 from pydantic import Field
@@ -15,12 +15,13 @@ from millstream.plan.options import Columns, Duration
 from millstream.transforms.checks import only
 from millstream.transforms.deduplication import KEPT, Deduplication
 from millstream.transforms.emitting import SIDE, Shape
+from millstream.transforms.inspection import shown
 from millstream.transforms.keys import flat_key_problems
 from millstream.transforms.stateful import SEQUENCE, Keyed, travelling
 from millstream.transforms.wholes import WholeRunner
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 
 class Dedup(Transform):
@@ -59,6 +60,9 @@ class Dedup(Transform):
 
     def problems(self, inputs: Mapping[str, pa.Schema | None], directory: Path) -> list[Problem]:
         return flat_key_problems(self.key, "key", inputs)
+
+    def remembered(self, spark: SparkSession, url: str, node: str) -> Iterator[dict[str, Any]]:
+        return shown(spark, url, node)
 
     def apply(self, frames: Mapping[str, DataFrame], context: NodeContext) -> DataFrame:
         (frame,) = frames.values()

@@ -49,6 +49,13 @@ def stored_state(spark: SparkSession, url: str, node: str | None = None) -> Iter
                 yield from _records(table, about)
 
 
+def shown(spark: SparkSession, url: str, node: str) -> Iterator[dict[str, Any]]:
+    """The same for people: key and state, and the timers where there are any."""
+    for record in stored_state(spark, url, node):
+        timers = {"timers": list(record.timers), "clock_timers": list(record.clock_timers)}
+        yield {"key": dict(record.key), "value": dict(record.state), **{name: times for name, times in timers.items() if times}}
+
+
 def _records(table: pa.Table, about: Mapping[str, Any]) -> Iterator[KeyRecord]:
     kinds: Mapping[str, tuple[str, int | None]] = about["kinds"]
     for row in table.to_pylist():

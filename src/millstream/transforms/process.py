@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
@@ -17,6 +17,7 @@ from millstream.plan.options import Columns, Duration
 from millstream.plan.processing import BucketFunction, ProcessFunction
 from millstream.plan.states import MapState, State
 from millstream.transforms.emitting import SIDE, Shape
+from millstream.transforms.inspection import shown
 from millstream.transforms.keys import flat_key_problems
 from millstream.transforms.remembering import Layout
 from millstream.transforms.shipping import by_value
@@ -25,7 +26,7 @@ from millstream.transforms.turns import KeyedRunner
 from millstream.transforms.wholes import WholeRunner
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 
 class Process(Transform):
@@ -93,6 +94,9 @@ class Process(Transform):
     def problems(self, inputs: Mapping[str, pa.Schema | None], directory: Path) -> list[Problem]:
         found, problem = flat_key_problems(self.key_by, "key_by", inputs), self.function.problem(directory)
         return [*found, Problem("MS016", problem, "function")] if problem else found
+
+    def remembered(self, spark: SparkSession, url: str, node: str) -> Iterator[dict[str, Any]]:
+        return shown(spark, url, node)
 
     def apply(self, frames: Mapping[str, DataFrame], context: NodeContext) -> DataFrame:
         (frame,) = frames.values()
