@@ -1,5 +1,7 @@
 """The reference pages say what the classes say, and every YAML example in them loads."""
 
+import textwrap
+
 from tools.docs import stale
 
 from millstream.codes import CODES
@@ -22,13 +24,14 @@ def test_every_option_of_every_component_has_a_text() -> None:
 
 
 def test_every_component_has_a_summary_and_an_example_that_validates() -> None:
-    import yaml
-
     from millstream.plan.document import COMMON
+    from millstream.spec.tree import Reader, plain
 
     for _, name, model in Registry.installed().classes():
         assert model.summary, name
-        block = yaml.safe_load(model.example)
+        tree = Reader("example", textwrap.dedent(model.example)).read()
+        assert tree is not None
+        block = plain(tree)
         options = next(iter(block.values())) if "type" not in block else block
         assert options["type"] == name
         model.model_validate({key: value for key, value in options.items() if key not in {*COMMON, "from"}})
