@@ -40,12 +40,13 @@ if TYPE_CHECKING:
         top_k,
         variance,
     )
+    from millstream.plan.cells import KeyState
     from millstream.plan.declarations import function
     from millstream.plan.expressions import Expr, col, func, lit, sql
     from millstream.plan.processing import BucketFunction, BucketResult, Moment, ProcessFunction, Timers
     from millstream.plan.running import RunOptions
     from millstream.plan.settings import Settings
-    from millstream.plan.states import KeyState, ListState, MapState, ValueState
+    from millstream.plan.states import ListState, MapState, ValueState
     from millstream.plan.time import EventTime
     from millstream.plan.topology import Topology
     from millstream.plan.windows import SessionWindow, SlidingWindow, TumblingWindow
@@ -98,7 +99,7 @@ _HOMES = {
     "Moment": "plan.processing",
     "ProcessFunction": "plan.processing",
     "Timers": "plan.processing",
-    "KeyState": "plan.states",
+    "KeyState": "plan.cells",
     "ListState": "plan.states",
     "MapState": "plan.states",
     "ValueState": "plan.states",

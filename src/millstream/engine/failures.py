@@ -105,7 +105,7 @@ def _python(text: str, nodes: Sequence[Node], where: str) -> Diagnostic | None:
             f"`{mark[1]}`: {sentence}",
             _place(node, "function"),
             detail=f"key: {key[1]}" if key else "",
-            help="return a batch of the declared schema, or correct `schema`",
+            help=f"return what is declared, or correct `{'output' if node and node.component.type == 'process' else 'schema'}`",
         )
     for known, (code, help_) in _KEYED_MARKS.items():
         if known in text:

@@ -24,7 +24,8 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
-from millstream.plan.states import KeyState, State
+from millstream.plan.cells import KeyState
+from millstream.plan.states import State
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)

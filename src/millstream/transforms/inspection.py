@@ -38,6 +38,7 @@ class KeyRecord:
 
 def stored_state(spark: SparkSession, url: str, node: str | None = None) -> Iterator[KeyRecord]:
     """The state in a query's checkpoint (`<checkpoint>/queries/<query>`), of one node or of all."""
+    _ = spark.streams.active  # state stores are reported to a coordinator, which exists once somebody has asked for streams
     operators = spark.read.format("state-metadata").load(url).where(f"operatorName = '{_OPERATOR}'").select("operatorId").distinct()
     for operator in sorted(row[0] for row in operators.collect()):
         reader = spark.read.format("statestore").option("operatorId", operator).option("stateVarName", STATE)

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from millstream.plan.states import KeyState
+from millstream.plan.cells import KeyState
 from millstream.transforms.emitting import column
 
 EVENT, CLOCK, EVENT_NEXT, CLOCK_NEXT, EXPIRES = "_event", "_clock", "_event_next", "_clock_next", "_expires"

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from millstream.plan.cells import KeyState
 from millstream.plan.processing import Moment, TimerError, Timers, as_datetime
-from millstream.plan.states import KeyState
 from millstream.transforms.batches import WrongResultError, WrongValueError
 from millstream.transforms.buckets import codes, sorted_by
 from millstream.transforms.emitting import Emitted, Shape, column

@@ -10,7 +10,6 @@ This module travels to the workers (`shipping.py`), so of Millstream it imports 
 from __future__ import annotations
 
 import json
-import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,6 +20,7 @@ import pyarrow as pa
 from millstream.plan.processing import Moment
 from millstream.transforms.batches import WrongResultError
 from millstream.transforms.buckets import from_bytes, in_order, to_bytes
+from millstream.transforms.limits import TimedOutError, limited
 from millstream.transforms.remembering import StateLayoutError
 
 TimeMode = Literal["None", "EventTime", "ProcessingTime"]
@@ -32,10 +32,6 @@ _KEY_MARK = "millstream-key"
 
 class BadKeyError(ValueError):
     """A row whose key is null."""
-
-
-class TimedOutError(BaseException):
-    """The function takes longer than it may. No `except Exception` of the user's stops it."""
 
 
 class BucketVisits:
@@ -78,7 +74,7 @@ class BucketVisits:
     def _visit(self, rows: pa.Table | None, moment: Moment, expired: int = -1) -> list[Any]:
         stored = self._state.get()
         before = from_bytes(stored[0]) if stored else None
-        with _limited(self._timeout_ms):
+        with limited(self._timeout_ms):
             visit = self._runner.visit(rows, before, moment)
         if visit.state.num_rows:
             if before is None or not visit.state.equals(before):
@@ -155,22 +151,3 @@ def _packed(batches: list[pa.RecordBatch]) -> list[Any]:
     from pyspark.sql import Row
 
     return [Row(rows=to_bytes(pa.Table.from_batches(batches)))] if batches else []
-
-
-@contextmanager
-def _limited(timeout_ms: int | None) -> Iterator[None]:
-    """An alarm that interrupts the function wherever it is."""
-    if timeout_ms is None:
-        yield
-        return
-
-    def interrupt(number: int, frame: Any) -> None:
-        raise TimedOutError(f"it did not return within {timeout_ms / 1000:g} s")
-
-    before = signal.signal(signal.SIGALRM, interrupt)
-    signal.setitimer(signal.ITIMER_REAL, timeout_ms / 1000)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
