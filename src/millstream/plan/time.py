@@ -11,6 +11,7 @@ from typing import Any, Literal
 import pyarrow as pa
 from pydantic import BaseModel, ConfigDict, model_validator
 
+from millstream.plan import types
 from millstream.plan.options import Duration
 
 TIMESTAMP = pa.timestamp("us", "UTC")
@@ -46,7 +47,9 @@ class EventTime(BaseModel):
         return self
 
     def fits(self, kind: pa.DataType) -> str:
-        """Why a column of this type cannot be read as a time; empty when it can."""
+        """Why a column of this type cannot be read as a time; empty when it can, or when the type is not known yet."""
+        if kind == types.UNKNOWN:
+            return ""
         if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
             return "" if self.unit else "is a number: say what it counts, `unit: s`, `ms` or `us`"
         if self.unit and not pa.types.is_timestamp(kind):
