@@ -32,7 +32,8 @@ def stamped(frame: DataFrame, node: Node, clock: str = "") -> DataFrame:
     time = _time(event_time, column, frame.schema[event_time.column].dataType)
     fine = _fine(event_time, time, F.lit(clock).cast("timestamp") if clock else F.current_timestamp())
     if not node.isolates:
-        refusal = F.raise_error(F.concat(F.lit(f"{MARK}: {node.name}: "), _reason(event_time, column, time)))
+        # the value alone: a sentence built here would swell the code that every row passes; `unusable` finds the words
+        refusal = F.raise_error(F.concat(F.lit(f"{MARK}: {node.name}: "), F.coalesce(column.cast("string"), F.lit("null"))))
         return frame.withColumn(event_time.column, F.when(fine, time).otherwise(refusal.cast("timestamp")))
     row = F.to_json(F.struct(*[f"`{name}`" for name in frame.columns if name != REJECT]), {"ignoreNullFields": "false"})
     reject = F.struct(row.alias("raw"), _reason(event_time, column, time).alias("error"))
