@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 
 from millstream.observe.facts import NodeFacts, QueryFacts, Snapshot, State
 
@@ -63,7 +63,7 @@ class Report:
             "seconds": round(self.seconds, 3),
             "epochs": self.epochs,
             "checkpoint": self.checkpoint,
-            "nodes": {name: {"rows_in": f.rows_in, "rows_out": f.rows_out, "rejected": f.rejected} for name, f in self.nodes.items()},
+            "nodes": {name: _node(facts) for name, facts in self.nodes.items()},
             "queries": {
                 name: {
                     "epochs": q.epochs,
@@ -71,9 +71,15 @@ class Report:
                     "state": q.state,
                     "skipped": q.skipped,
                     "restarts": q.restarts,
+                    **({"watermark": asdict(q.watermark)} if q.watermark else {}),
                 }
                 for name, q in self.queries.items()
             },
             "notes": list(self.notes),
             "times": {phase: round(seconds, 3) for phase, seconds in self.times.items()},
         }
+
+
+def _node(facts: NodeFacts) -> dict[str, object]:
+    counts: dict[str, object] = {"rows_in": facts.rows_in, "rows_out": facts.rows_out, "rejected": facts.rejected, "late": facts.late}
+    return counts | ({"state": asdict(facts.state)} if facts.state else {})
