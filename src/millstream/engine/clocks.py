@@ -23,14 +23,19 @@ _HELD = "36500 days"
 _TICKS = {"s": 1_000_000, "ms": 1_000, "us": 1}
 
 
-def stamped(frame: DataFrame, node: Node, clock: str = "") -> DataFrame:
-    """The node's rows with their event time as a timestamp, the bad ones told apart or refused."""
+def stamped(frame: DataFrame, node: Node, clock: str = "", watched: bool = False) -> DataFrame:
+    """The node's rows with their event time as a timestamp, the bad ones told apart or refused.
+
+    `watched`: the latest time of every epoch is looked at anyway (`Watermarks.refuse`), so no row need be compared with the clock. The
+    epoch's time would be a constant in the code that Spark generates, which would then be compiled anew for every epoch.
+    """
     event_time = node.options.event_time
     if event_time is None:
         return frame
     column = F.col(f"`{event_time.column}`")
     time = _time(event_time, column, frame.schema[event_time.column].dataType)
-    fine = _fine(event_time, time, F.lit(clock).cast("timestamp") if clock else F.current_timestamp())
+    now = None if watched and not node.isolates else F.lit(clock).cast("timestamp") if clock else F.current_timestamp()
+    fine = _fine(event_time, time, now)
     if not node.isolates:
         # the value alone: a sentence built here would swell the code that every row passes; `unusable` finds the words
         refusal = F.raise_error(F.concat(F.lit(f"{MARK}: {node.name}: "), F.coalesce(column.cast("string"), F.lit("null"))))
@@ -74,7 +79,9 @@ def _reason(event_time: EventTime, column: Column, time: Column) -> Column:
     )
 
 
-def _fine(event_time: EventTime, time: Column, now: Column) -> Column:
+def _fine(event_time: EventTime, time: Column, now: Column | None) -> Column:
     """In whole numbers: adding an interval to the epoch's time would go by the calendar, once per row."""
     micros = F.unix_micros(time)
+    if now is None:
+        return micros >= 0
     return (micros >= 0) & (micros <= F.unix_micros(now) + event_time.max_ahead.milliseconds * 1000)

@@ -134,7 +134,9 @@ class EpochLoop:
         """Follow the inputs' clocks; where one is silent and others are not, move Spark's on without it."""
         assert self.watermarks is not None and frames.operators is not None
         tracker = self.query.streamingQuery().watermarkTracker()
-        loud = self.watermarks.observe(frames.operators.saw())
+        seen = frames.operators.saw()
+        self.watermarks.refuse(seen, round(planned_at * 1000))
+        loud = self.watermarks.observe(seen)
         target = self.watermarks.target(planned_at)
         if target is not None and target > int(tracker.currentWatermark()):
             tracker.setWatermark(target)

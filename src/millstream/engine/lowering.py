@@ -49,7 +49,7 @@ class Lowering:
         for node in plan.streamed:
             inputs = {name: visible(frames[name], plan.node(name), node) for name in node.inputs}
             event_times = {name: plan.event_time_of(name) for name in node.inputs}
-            frame = self.lower(node, self._marked(node, inputs), self.spark, event_times=event_times)
+            frame = self.lower(node, self._marked(node, inputs), self.spark, event_times=event_times, watched=node in plan.clocks)
             frames[node.name] = frame
             if node.isolates and node is not plan.root:
                 frames[node.name] = good(frame)
@@ -68,12 +68,14 @@ class Lowering:
         spark: SparkSession,
         clock: str = "",
         event_times: Mapping[str, str] | None = None,
+        watched: bool = False,
     ) -> DataFrame:
         context = self.context(node, clock, event_times)
         if isinstance(node.component, Source):
-            return stamped(node.component.read(spark, context), node, clock)
+            return stamped(node.component.read(spark, context), node, clock, watched)
         assert isinstance(node.component, Transform)
-        return stamped(node.component.apply({name: frames[name] for name in node.inputs}, context), node, clock)
+        applied = node.component.apply({name: frames[name] for name in node.inputs}, context)
+        return stamped(applied, node, clock, watched and not node.stateful)
 
     def _marked(self, node: Node, frames: Mapping[str, DataFrame]) -> Mapping[str, DataFrame]:
         """Inputs of a node that can drop late rows carry a name, by which the rows of an epoch are found again."""

@@ -10,10 +10,13 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 
 from millstream.engine.operators import Saw
+from millstream.errors import Diagnostic, RunError
 from millstream.observe.facts import WatermarkFacts
 from millstream.plan.cutting import QueryPlan
+from millstream.plan.time import FAR_MS
 
 
 @dataclass
@@ -36,6 +39,19 @@ class Watermarks:
             own = latest - self.plan.delay_ms(self.plan.node(name))
             self._own[name] = max(own, self._own.get(name, 0))
         return set(loud)
+
+    def refuse(self, seen: Sequence[Saw], now_ms: int) -> None:
+        """Stop before an epoch is committed that holds a time too far ahead of the clock, where such times are to stop the pipeline."""
+        for saw in seen:
+            node = self.plan.node(self.nodes[saw.id]) if saw.id in self.nodes else None
+            event_time = node.options.event_time if node is not None else None
+            if node is None or event_time is None or node.isolates or not saw.rows:
+                continue
+            if saw.latest_ms > now_ms + event_time.max_ahead.milliseconds:
+                value = (datetime(1970, 1, 1) + timedelta(milliseconds=min(saw.latest_ms, FAR_MS))).isoformat(" ", "seconds")
+                message = f"`{node.name}`: {event_time.unusable(value)}"
+                help_ = "`on_error: drop` leaves such rows out, `on_error: {dead_letter: SINK}` keeps them"
+                raise RunError(Diagnostic("MS072", message, node.place("event_time"), help=help_))
 
     def ended(self, loud: set[str]) -> None:
         """The epoch with these inputs is over."""
