@@ -240,6 +240,11 @@ CODES: dict[str, Code] = {
         "The setting says something that the pipeline already says elsewhere, or would take the session out of Millstream's hands.",
         "Remove it from `settings.spark`; the message names what to use instead.",
     ),
+    "MS047": Code(
+        "a server for trying things out did not start",
+        "`millstream dev` starts real servers on this machine. Its port is taken, its jars cannot be had, or its Java did not come up.",
+        "Choose another port, or none; the message quotes the end of the server's log.",
+    ),
     "MS050": Code(
         "another run owns the checkpoint",
         "Two runs on one checkpoint would write every row twice.",
