@@ -1,7 +1,7 @@
 """Every diagnostic code, what it means and what to do: the text behind `millstream explain` and `docs/errors.md`.
 
 A code is never reused for another meaning. The tens say where it comes from: 0–1 the file, 2–3 the plan, 4 the machine,
-5 the checkpoint, 6–7 the run, 8 functions.
+5 the checkpoint, 6–7 the run, 8 functions, 9 outside systems.
 """
 
 from __future__ import annotations
@@ -385,6 +385,32 @@ CODES: dict[str, Code] = {
         "An aggregate makes one value of all the rows of a group, and an epoch is not a group: without GROUP BY the result would "
         "depend on how the rows were cut into epochs.",
         "Call it in a `sql` transform with GROUP BY.",
+    ),
+    "MS090": Code(
+        "an outside system cannot be reached",
+        "None of its addresses takes a connection, or one does and then says nothing. The message lists what was tried.",
+        "Check address, port and network; for Kafka also `security.protocol`. A pipeline that has run before tries again by itself.",
+    ),
+    "MS091": Code(
+        "a topic is not there",
+        "The cluster answers, and has no topic of that name. Topics are not made by reading them.",
+        "Use the nearest name shown, or create the topic first.",
+    ),
+    "MS092": Code(
+        "an outside system refuses access",
+        "The user's name or password is wrong, the mechanism is not offered, or the user may not do this.",
+        "Correct `security`, or have the permission granted.",
+    ),
+    "MS093": Code(
+        "messages are not where they should be",
+        "Messages that were not read yet are gone (retention, or a topic that was deleted and made again), or the end that a bounded "
+        "source was given is not there.",
+        "`on_data_loss: continue` goes on with what is left; `--reset QUERY` reads from the start.",
+    ),
+    "MS094": Code(
+        "the progress belongs to another cluster",
+        "Offsets mean nothing in another Kafka cluster: going on would lose or repeat messages.",
+        "Correct `bootstrap_servers`, or start the query anew with `--reset QUERY`.",
     ),
     "MS099": Code(
         "a bug in Millstream", "This should not happen.", "Please report it, with the output of the same command under `--debug`."

@@ -27,6 +27,7 @@ from millstream.errors import Diagnostic, SetupError
 
 HOST = "127.0.0.1"
 _FLAGS = ("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn")
+_GATEWAY = ("py4j.GatewayServer", "--die-on-broken-pipe", "--enable-auth", "0")
 _PROPERTIES = """\
 process.roles=broker,controller
 node.id=1
@@ -114,7 +115,7 @@ class Broker:
         from py4j.java_gateway import GatewayParameters, JavaGateway
 
         path = os.pathsep.join(map(str, self.jars))
-        command = [self.java.executable, *_FLAGS, "-cp", path, "py4j.GatewayServer", "--die-on-broken-pipe", "--enable-auth", "0"]
+        command: list[str | Path] = [self.java.executable, *_FLAGS, "-cp", path, *_GATEWAY]
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
                 command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, start_new_session=True, cwd=self.scratch.path

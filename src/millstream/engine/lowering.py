@@ -92,6 +92,7 @@ class Lowering:
             aggregates=self.aggregates,
             event_times=event_times or {},
             memory=self.memory.setdefault(node.name, {}),
+            pipeline=self.checkpoint.pipeline,
         )
 
     @cached_property

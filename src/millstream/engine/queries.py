@@ -20,6 +20,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from millstream.engine.callback import for_each_epoch
 from millstream.engine.checkpoint import Checkpoint, QueryCheckpoint
+from millstream.engine.commitments import Commitments
 from millstream.engine.epochs import EpochLoop
 from millstream.engine.evolution import PlanHistory
 from millstream.engine.failures import translate
@@ -50,6 +51,7 @@ class RunningQuery:
     stopping: threading.Event
     redact: Redactor
     pipeline: str
+    commitments: Commitments
     handle: StreamingQuery | None = None
     loop: EpochLoop | None = None
     restart_at: float | None = None
@@ -114,12 +116,23 @@ class RunningQuery:
         active, planned = self.handle.isActive, self.loop.planned_at
         self.recorder.lag(self.plan.name, max(0.0, time.time() - planned) if planned is not None else 0.0)
         self._collect()
+        self._tell()
         if not active:
             self._ended()
         elif self._finished():
             self._halt("done")
         elif self.stopping.is_set() and self._idle():
             self._halt("stopped")
+
+    def _tell(self) -> None:
+        """How far the sources are read for good: up to the last epoch with a commit of Spark's."""
+        assert self.loop is not None
+        done = self.loop.finished
+        if done is None or not self.commitments.waits(self.plan.name, done.number):
+            return
+        passed = done if self.progress.storage.exists(f"commits/{done.number}") else self.loop.passed
+        if passed is not None:
+            self.commitments.advance(self.plan.name, passed.number, passed.offsets)
 
     def _trigger(self) -> dict[str, Any]:
         sources = [node.component for node in self.plan.sources if isinstance(node.component, Source)]
@@ -217,6 +230,7 @@ class RunningQuery:
         assert self.handle is not None
         self.handle.stop()
         self._collect()
+        self._tell()
         if state == "done":
             self._done()
         else:
