@@ -62,6 +62,7 @@ class Cluster:
 
         for future in self.admin.create_partitions([NewPartitions(topic, count)]).values():
             future.result(_SECONDS)
+        self.__dict__.pop("producer", None)  # it remembers how many there were
 
     def forget(self, topic: str, before: int, partition: int = 0) -> None:
         """Remove messages, as retention does."""

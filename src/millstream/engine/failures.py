@@ -63,7 +63,7 @@ def translate(error: BaseException, nodes: Sequence[Node], where: str, redact: R
     if isinstance(error, MillstreamError):
         node = _node(nodes, where)
         kind = type(error) if isinstance(error, RunError) else RunError
-        return kind([replace(found, span=found.span or (node.span if node else None)) for found in error.diagnostics])
+        return kind([_told(found, node, redact) for found in error.diagnostics])
     text = redact(_text_of(error))
     for recognise in (_marked, _function, _python, _worker, _kafka, _storage, _row, _analysis, _transient):
         found = recognise(text, nodes, where)
@@ -82,6 +82,12 @@ def translate(error: BaseException, nodes: Sequence[Node], where: str, redact: R
             pipeline,
         )
     )
+
+
+def _told(found: Diagnostic, node: Node | None, redact: Redactor) -> Diagnostic:
+    """What a component raised itself: at its node, unless it knows better, and without secrets that others have put in."""
+    span = found.span or (node.span if node else None)
+    return replace(found, message=redact(found.message), detail=redact(found.detail), span=span)
 
 
 def _marked(text: str, nodes: Sequence[Node], where: str) -> Diagnostic | None:

@@ -7,11 +7,11 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from tests.servers.kafka import Cluster, kafka
 
 from millstream.engine.jars import jar_paths
 from millstream.observe.report import Report
 from millstream.plan.topology import Topology
-from tests.servers.kafka import Cluster, kafka
 
 __all__ = ["kafka"]
 

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.servers.kafka import Cluster
 
 from millstream.errors import RunError
-from tests.servers.kafka import Cluster
 
 pytestmark = pytest.mark.spark
 Read = Callable[..., list[dict[str, object]]]
@@ -62,14 +62,15 @@ def test_by_default_the_run_stops_and_names_the_message(kafka: Cluster, read: Re
     assert f"topic {topic}, partition 1, offset 1" in finding.message
 
 
-def test_whether_a_message_is_bad_does_not_depend_on_who_reads_it(kafka: Cluster, run, pipeline) -> None:
+@pytest.mark.parametrize("query", ["SELECT 1 AS one FROM m", "SELECT id FROM m WHERE id > 3"])
+def test_whether_a_message_is_bad_does_not_depend_on_who_reads_it(kafka: Cluster, run, pipeline, query: str) -> None:
     topic = kafka.topic()
     kafka.send(topic, ['{"id": 1, "at": "soon"}'])
     text = f"""
         sources:
           m: {{type: kafka, bootstrap_servers: "{kafka.address}", topic: {topic}, {SCHEMA}, mode: {{type: bounded}}}}
         transforms:
-          counted: {{type: sql, sql: SELECT 1 AS one FROM m}}
+          counted: {{type: sql, sql: "{query}"}}
         sinks:
           out: {{type: blackhole, from: counted}}
     """

@@ -7,11 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.servers.kafka import Cluster
 
 from millstream.errors import RunError
 from millstream.observe.report import Report
 from millstream.plan.topology import Topology
-from tests.servers.kafka import Cluster
 
 pytestmark = pytest.mark.spark
 Read = Callable[..., list[dict[str, object]]]

@@ -6,9 +6,9 @@ import time
 from collections.abc import Callable
 
 import pytest
+from tests.servers.kafka import Cluster
 
 from millstream.errors import RunError, TransientError
-from tests.servers.kafka import Cluster
 
 pytestmark = pytest.mark.spark
 Read = Callable[..., list[dict[str, object]]]
@@ -39,8 +39,9 @@ def test_a_topic_that_is_not_there(kafka: Cluster, read: Read) -> None:
     assert finding.help == f"did you mean `{topic}`?"
 
 
-def test_a_login_where_none_is_offered(kafka: Cluster, read: Read) -> None:
-    security = "{protocol: SASL_PLAINTEXT, mechanism: PLAIN, username: a, password: hunter2}"
+def test_a_login_where_none_is_offered(kafka: Cluster, read: Read, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KAFKA_PASSWORD", "hunter2")
+    security = "{protocol: SASL_PLAINTEXT, mechanism: PLAIN, username: a, password: secret://env/KAFKA_PASSWORD}"
     started = time.monotonic()
     (finding,) = failure(read, f"topic: t, format: string, security: {security}").diagnostics
     assert finding.code in {"MS090", "MS092"}

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from tests.servers.kafka import Cluster
 
 from millstream.errors import RunError
 from millstream.observe.report import Report
 from millstream.plan.topology import Topology
-from tests.servers.kafka import Cluster
 
 pytestmark = pytest.mark.spark
 TEXT = """

@@ -98,8 +98,9 @@ def test_mistakes_have_one_clear_finding(loaded, options: str, code: str, words:
 
 
 def test_a_whole_source_passes(loaded) -> None:
-    options = "topics: [a, b], data_format: json, schema: {id: int64}, key: {user: string}, starting_offsets: {a: {0: 5}}, include_metadata: true, "
-    options += "filter: \"id > 3 AND __kafka_topic = 'a'\", max_rows_per_epoch: 10, min_rows: 5, mode: {type: bounded, until: 2026-01-01}"
+    options = "topics: [a, b], data_format: json, schema: {id: int64}, key: {user: string}, starting_offsets: {a: {0: 5}}, "
+    options += "include_metadata: true, max_rows_per_epoch: 10, min_rows: 5, mode: {type: bounded, until: 2026-01-01}, "
+    options += "filter: \"id > 3 AND __kafka_topic = 'a'\""
     topology = loaded(options).require()
     assert topology.node("orders").component.output().names[:2] == ["user", "id"]
     assert topology.node("orders").component.extras() == ("kafka",)

@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable
 
 import pytest
-
 from tests.servers.kafka import Cluster
 
 pytestmark = pytest.mark.spark

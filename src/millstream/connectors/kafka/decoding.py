@@ -18,6 +18,7 @@ from millstream.plan.components import REJECT
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
+    from pyspark.sql.types import StructType
 
 Format = Literal["json", "csv", "string", "bytes"]
 MARK = "millstream-row"
@@ -67,11 +68,12 @@ def decoded(frame: DataFrame, decoding: Decoding) -> DataFrame:
     parsed = frame.select("*", F.spark_partition_id().alias(_HERE), *[_parsed(part).alias(part.column) for part in parts])
     error = F.coalesce(*[_error(part) for part in parts])
     if decoding.isolate:
-        rows = parsed.where(F.col(_HERE) >= 0).select("*", error.alias(_ERROR))
-    else:
-        refusal = F.raise_error(F.concat(F.lit(f"{MARK}: {decoding.node}: "), _place(), F.lit(": "), error))
-        rows = parsed.where((F.col(_HERE) >= 0) & F.when(error.isNull(), F.lit(True)).otherwise(refusal.cast("boolean")))
-    return _chosen(rows, decoding, parts)
+        return _chosen(parsed.where(F.col(_HERE) >= 0).select("*", error.alias(_ERROR)), decoding, parts)
+    refusal = F.raise_error(F.concat(F.lit(f"{MARK}: {decoding.node}: "), _place(), F.lit(": "), error))
+    fine = parsed.where((F.col(_HERE) >= 0) & F.when(error.isNull(), F.lit(True)).otherwise(refusal.cast("boolean")))
+    # a reader's own condition may be tried first, and the nulls of a bad message would not pass it: the columns refuse too
+    sure = [F.when(error.isNull(), F.col(part.column)).otherwise(refusal).alias(part.column) for part in parts]
+    return _chosen(fine.select(*frame.columns, *sure), decoding, parts)
 
 
 def before(frame: DataFrame, ends: Offsets) -> DataFrame:
@@ -114,7 +116,11 @@ def _parsed(part: Part) -> Column:
         return F.col(part.what) if part.format == "bytes" else text
     schema = from_arrow_schema(part.schema, prefer_timestamp_ntz=True).add(_RAW, StringType())
     options = {**part.options, "mode": "PERMISSIVE", "columnNameOfCorruptRecord": _RAW}
-    return F.from_json(text, schema, options) if part.format == "json" else F.from_csv(text, schema.simpleString()[7:-1], options)
+    return F.from_json(text, schema, options) if part.format == "json" else F.from_csv(text, _ddl(schema), options)
+
+
+def _ddl(schema: StructType) -> str:
+    return ", ".join(f"`{field.name.replace('`', '``')}` {field.dataType.simpleString()}" for field in schema)
 
 
 def _columns(part: Part) -> list[Column]:
