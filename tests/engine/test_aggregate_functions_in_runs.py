@@ -88,3 +88,22 @@ def test_windows_take_them_too(pipeline: Callable, run: Callable) -> None:
         """)
     run(topology)
     assert sorted(row["m"] for row in topology.node("out").component.rows()) == [2.5, 9.0]
+
+
+def test_windows_in_sql_take_them_too(pipeline: Callable, run: Callable) -> None:
+    rows = [{"k": "a", "x": x, "at": f"2024-01-01T00:00:{x:02}Z"} for x in (5, 1, 3, 50, 40)]
+    query = "SELECT k, window(at, '30 seconds') w, my_middle(x) AS m FROM rows GROUP BY 1, 2"
+    topology = pipeline(f"""
+        functions: {{my_middle: aggregating:middle}}
+        sources:
+          rows:
+            type: memory
+            rows: {rows}
+            schema: {{k: string, x: int64, at: timestamp}}
+            rows_per_epoch: 2
+            event_time: {{column: at}}
+        transforms: {{middles: {{type: sql, sql: "{query}"}}}}
+        sinks: {{out: {{type: memory, from: middles}}}}
+    """)
+    run(topology)
+    assert sorted(topology.node("out").component.table()["m"].to_pylist()) == [3.0, 45.0]

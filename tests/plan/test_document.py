@@ -11,9 +11,10 @@ from millstream.plan.topology import Topology
 from millstream.spec.loader import loads
 
 NAMES = st.from_regex(r"[a-z][a-z0-9_]{0,8}(\.[a-z][a-z0-9_]{0,5})?", fullmatch=True)
+PATHS = st.text(min_size=1, max_size=12).filter(lambda path: not path.startswith("secret:"))  # a path takes no secret
 SOURCES = st.one_of(
     st.builds(lambda n: MemorySource(rows=tuple({"id": i, "user": "ü"} for i in range(n + 1))), st.integers(0, 3)),
-    st.builds(lambda p: FileSource(path=p, format="json", schema={"id": "int64", "user": "string"}), st.text(min_size=1, max_size=12)),
+    st.builds(lambda p: FileSource(path=p, format="json", schema={"id": "int64", "user": "string"}), PATHS),
 )
 SINKS = st.one_of(
     st.just(BlackholeSink()),

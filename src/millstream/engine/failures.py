@@ -45,7 +45,7 @@ _ROW_PREFIXES = (
     "INVALID_",
 )
 _MARKS = {"event-time": ("MS072", "event_time"), "key": ("MS073", "key_by"), "row": ("MS062", "schema")}
-_MARK = re.compile(r"millstream-(event-time|key|row): (\S+): (.*?)(?= SQLSTATE|\n|$)")
+_MARK = re.compile(r"\[USER_RAISED_EXCEPTION\] millstream-(event-time|key|row): (\S+): (.*?)(?= SQLSTATE|\n|$)")
 _TRANSIENT = (
     "ConnectException",
     "Connection refused",
