@@ -248,19 +248,25 @@ class RunningQuery:
         waiting = set(self.loop.scans)
         if not waiting:
             return
-        recent = self.handle._jsq.recentProgress()
+        recent, found = self.handle._jsq.recentProgress(), []
         for index in range(len(recent) - 1, -1, -1):
             facts = json.loads(recent[index].json())
             number = facts["batchId"]
             if number in waiting and "addBatch" in facts["durationMs"]:
                 waiting.discard(number)
-                self._count(facts, max(1, self.loop.scans.pop(number)))
+                found.append((facts, max(1, self.loop.scans.pop(number))))
             if not waiting or number < min(waiting):
                 break
+        for facts, scans in reversed(found):
+            self._count(facts, scans)
 
     def _count(self, facts: dict[str, Any], scans: int) -> None:
         pairs = zip(self.plan.sources, facts["sources"], strict=False)
-        self.recorder.read({node.name: _rows_read(node, source, scans * self.plan.scans(node)) for node, source in pairs})
+        for node, source in pairs:
+            self.recorder.read({node.name: _rows_read(node, source, scans * self.plan.scans(node))})
+            waiting = _rows_waiting(node, source)
+            if waiting is not None:
+                self.recorder.waits(node.name, waiting)
         self.recorder.speed(self.plan.name, facts.get("processedRowsPerSecond") or 0.0)
         if self.restarts and facts["numInputRows"]:
             self.restarts = 0
@@ -284,3 +290,10 @@ def _rows_read(node: Node, progress: dict[str, Any], scans: int) -> int:
     assert isinstance(node.component, Source)
     known = node.component.rows_between(progress["startOffset"], progress["endOffset"])
     return known if known is not None else int(progress["numInputRows"]) // scans
+
+
+def _rows_waiting(node: Node, progress: dict[str, Any]) -> int | None:
+    """What the source still holds, by the last offset that Spark has seen there."""
+    assert isinstance(node.component, Source)
+    end, latest = progress.get("endOffset"), progress.get("latestOffset")
+    return node.component.waiting(end, latest) if end is not None and latest is not None else None

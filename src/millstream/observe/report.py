@@ -63,7 +63,7 @@ class Report:
             "seconds": round(self.seconds, 3),
             "epochs": self.epochs,
             "checkpoint": self.checkpoint,
-            "nodes": {name: {"rows_in": f.rows_in, "rows_out": f.rows_out, "rejected": f.rejected} for name, f in self.nodes.items()},
+            "nodes": {name: _node(facts) for name, facts in self.nodes.items()},
             "queries": {
                 name: {
                     "epochs": q.epochs,
@@ -77,3 +77,8 @@ class Report:
             "notes": list(self.notes),
             "times": {phase: round(seconds, 3) for phase, seconds in self.times.items()},
         }
+
+
+def _node(facts: NodeFacts) -> dict[str, object]:
+    waiting = {"waiting": facts.waiting} if facts.waiting is not None else {}
+    return {"rows_in": facts.rows_in, "rows_out": facts.rows_out, "rejected": facts.rejected, **waiting}

@@ -183,6 +183,10 @@ class Source(Component):
         """How many rows lie between two offsets, where they tell; `start` is None at the beginning."""
         return None
 
+    def waiting(self, offset: Any, latest: Any) -> int | None:
+        """How many rows lie between an offset and the last one that there is; None when offsets do not tell."""
+        return None
+
     def reached(self, offsets: Sequence[Any]) -> Any:
         """The offset that all of several readers have come to; None when it cannot be told."""
         return offsets[0] if all(offset == offsets[0] for offset in offsets) else None

@@ -8,6 +8,7 @@ import pytest
 from tests.servers.kafka import Cluster
 
 from millstream.errors import RunError
+from millstream.observe.facts import Snapshot
 from millstream.observe.report import Report
 from millstream.plan.topology import Topology
 
@@ -35,6 +36,20 @@ def test_offsets_are_committed_to_the_group(kafka: Cluster, pipeline: Callable[.
     kafka.send(topic, ["d"], partition=1)
     run(pipeline(text(kafka, topic)))
     assert kafka.group(f"millstream.{topic}.m") == {(topic, 0): 3, (topic, 1): 1}
+
+
+def test_the_report_says_how_much_is_left(kafka: Cluster, pipeline: Callable[..., Topology], run: Callable[..., Report]) -> None:
+    topic, seen = kafka.topic(), []
+    kafka.send(topic, ["a"] * 5)
+
+    def watch(snapshot: Snapshot) -> None:
+        seen.append(snapshot.nodes["m"].waiting if "m" in snapshot.nodes else None)
+
+    one = text(kafka, topic).replace("format: string,", "format: string, max_rows_per_epoch: 2,")
+    report = run(pipeline(one), watch=watch)
+    assert report.nodes["m"].waiting == 0
+    assert report.as_dict()["nodes"]["m"]["waiting"] == 0
+    assert any(seen)
 
 
 def test_a_query_that_fails_holds_the_group_back(kafka: Cluster, pipeline: Callable[..., Topology], run: Callable[..., Report]) -> None:

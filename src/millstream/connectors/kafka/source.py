@@ -157,6 +157,11 @@ class KafkaSource(KafkaComponent, Source):
         come = parsed_offset(offset)
         return all(come.get(topic, {}).get(str(p), 0) >= end for topic, parts in ends.items() for p, end in parts.items())
 
+    def waiting(self, offset: Any, latest: Any) -> int:
+        come = parsed_offset(offset)
+        ends = [(end, come.get(topic, {}).get(p, 0)) for topic, parts in parsed_offset(latest).items() for p, end in parts.items()]
+        return sum(max(0, end - start) for end, start in ends)
+
     def reached(self, offsets: Sequence[Any]) -> Any:
         """The least offset of each partition that every reader has seen."""
         first, *rest = [parsed_offset(offset) for offset in offsets]
