@@ -412,6 +412,25 @@ CODES: dict[str, Code] = {
         "Offsets mean nothing in another Kafka cluster: going on would lose or repeat messages.",
         "Correct `bootstrap_servers`, or start the query anew with `--reset QUERY`.",
     ),
+    "MS095": Code(
+        "somebody else writes as this sink",
+        "Another producer has opened the sink's lanes since, and Kafka refuses the older one. That is what keeps rows from being written "
+        "twice. Usual causes: a copy of the pipeline runs on a copy of the checkpoint; or a lane took longer than `transaction_timeout`.",
+        "Stop the other copy; or raise `transaction_timeout`, or make epochs smaller.",
+    ),
+    "MS096": Code(
+        "the target does not say what it holds",
+        "A Kafka sink keeps a marker per lane in a consumer group of its own. One that was there is gone or has gone back (the group was "
+        "deleted, its offsets expired during a long pause in the middle of an epoch, or the cluster was restored), so nobody can tell "
+        "whether the rows are there; nothing was written.",
+        "Look into the topic. `--reset QUERY` with an empty topic writes everything again.",
+    ),
+    "MS097": Code(
+        "the target refuses rows",
+        "Kafka does not take the messages: no permission for the topic, the transaction or the group; or a message is larger than "
+        "`max_message_size` or the topic's `max.message.bytes`.",
+        "Have the permission granted; raise the limits, or set `too_large: drop`.",
+    ),
     "MS099": Code(
         "a bug in Millstream", "This should not happen.", "Please report it, with the output of the same command under `--debug`."
     ),

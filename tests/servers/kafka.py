@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Producer, TopicPartition
+from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from millstream.dev.kafka import Broker, start_broker
@@ -82,6 +82,25 @@ class Cluster:
         producer.begin_transaction()
         yield producer
         producer.abort_transaction(_SECONDS)
+
+    def messages(self, topic: str) -> list[Any]:
+        """All committed messages that are there now, partition by partition."""
+        options = {"bootstrap.servers": self.address, "group.id": uuid.uuid4().hex, "isolation.level": "read_committed", "log_level": 0}
+        consumer = Consumer({**options, "auto.offset.reset": "earliest", "enable.partition.eof": True})
+        places = [TopicPartition(topic, p, 0) for p in consumer.list_topics(topic, _SECONDS).topics[topic].partitions]
+        found, open_ = list[Any](), len(places)
+        try:
+            consumer.assign(places)
+            while open_:
+                message = consumer.poll(_SECONDS)
+                assert message is not None, f"{topic} does not come to its end"
+                if message.error() is None:
+                    found.append(message)
+                elif message.error().code() == KafkaError._PARTITION_EOF:
+                    open_ -= 1
+        finally:
+            consumer.close()
+        return sorted(found, key=lambda message: (message.partition(), message.offset()))
 
     def read(self, topic: str, count: int) -> list[bytes]:
         """The first messages of a topic."""

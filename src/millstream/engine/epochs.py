@@ -121,7 +121,7 @@ class EpochLoop:
         try:
             for sink in plan.sinks:
                 self.failed_node = sink.name
-                epoch = Epoch(self.checkpoint.query_id(), sink.name, number, entry.digest, clock)
+                epoch = Epoch(self.checkpoint.query_id(), sink.name, number, entry.digest, clock, self.lowering.context(sink, clock))
                 if self._holds(sink, epoch):
                     skipped.append(sink.name)
                     continue

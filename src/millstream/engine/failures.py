@@ -45,7 +45,7 @@ _ROW_PREFIXES = (
     "INVALID_",
 )
 _MARKS = {"event-time": ("MS072", "event_time"), "key": ("MS073", "key_by"), "row": ("MS062", "schema")}
-_MARK = re.compile(r"\[USER_RAISED_EXCEPTION\] millstream-(event-time|key|row): (\S+): (.*?)(?= SQLSTATE|\n|$)")
+_MARK = re.compile(r"\[USER_RAISED_EXCEPTION\] millstream-(event-time|key|row|message): (\S+): (.*?)(?= SQLSTATE|\n|$)")
 _TRANSIENT = (
     "ConnectException",
     "Connection refused",
@@ -95,6 +95,9 @@ def _marked(text: str, nodes: Sequence[Node], where: str) -> Diagnostic | None:
     found = _MARK.search(text)
     if found is None:
         return None
+    if found[1] == "message":
+        help_ = "raise `max_message_size` and the topic's `max.message.bytes`; `too_large: drop` goes on without such rows"
+        return Diagnostic("MS097", f"`{found[2]}`: {found[3].strip()}", _place(_node(nodes, found[2])), help=help_)
     code, option = _MARKS[found[1]]
     help_ = "`on_error: drop` leaves such rows out, `on_error: {dead_letter: SINK}` keeps them"
     return Diagnostic(code, f"`{found[2]}`: {found[3].strip()}", _place(_node(nodes, found[2]), option), help=help_)

@@ -67,6 +67,8 @@ class NodeContext:
     """What the node keeps for the length of a run."""
     pipeline: str = ""
     """The pipeline's name."""
+    primary_key: tuple[str, ...] = ()
+    """The columns that the node is keyed by, where it says so."""
 
     @property
     def event_time(self) -> str:
@@ -83,6 +85,8 @@ class Epoch:
     number: int
     digest: str
     time: str
+    context: NodeContext | None = field(default=None, repr=False, compare=False)
+    """The sink's place in the pipeline; the engine gives it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -81,6 +81,27 @@ class KafkaSecurity(BaseModel):
             found["ssl.endpoint.identification.algorithm"] = ""
         return found
 
+    def native(self) -> dict[str, str]:
+        """The same for librdkafka, which Python's client is made of."""
+        found: dict[str, str] = {"security.protocol": self.protocol}
+        if self.mechanism == "OAUTHBEARER":
+            found |= {"sasl.oauthbearer.method": "oidc", "sasl.oauthbearer.token.endpoint.url": self.token_url or ""}
+            found |= {"sasl.oauthbearer.client.id": _revealed(self.username), "sasl.oauthbearer.client.secret": _revealed(self.password)}
+            found |= {"sasl.oauthbearer.scope": self.scope} if self.scope else {}
+        elif self.mechanism:
+            found |= {"sasl.username": _revealed(self.username), "sasl.password": _revealed(self.password)}
+        if self.mechanism:
+            found["sasl.mechanism"] = self.mechanism
+        if self.ca:
+            found["ssl.ca.pem"] = _text(self.ca)
+        if self.certificate and self.key:
+            found |= {"ssl.certificate.pem": _text(self.certificate), "ssl.key.pem": _text(self.key)}
+        if self.key_password:
+            found["ssl.key.password"] = self.key_password.reveal()
+        if not self.verify_hostname:
+            found["ssl.endpoint.identification.algorithm"] = "none"
+        return found
+
     def _login(self) -> str:
         names = ("clientId", "clientSecret") if self.mechanism == "OAUTHBEARER" else ("username", "password")
         values = (_revealed(self.username), _revealed(self.password))
@@ -104,6 +125,10 @@ class KafkaComponent(Component):
     def client(self) -> dict[str, str]:
         """Properties of the Java client."""
         return {"bootstrap.servers": self.bootstrap_servers.replace(" ", ""), **self.security.properties()}
+
+    def native_client(self) -> dict[str, str]:
+        """Properties of librdkafka."""
+        return {"bootstrap.servers": self.bootstrap_servers.replace(" ", ""), **self.security.native()}
 
     def missing(self) -> list[Problem]:
         """What nobody gave."""

@@ -1,4 +1,4 @@
-"""What the types of the source's options cannot say: which of them go together."""
+"""What the types of the options cannot say: which of them go together."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from millstream.plan import expressions, types
 from millstream.plan.components import Problem
 
 if TYPE_CHECKING:
+    from millstream.connectors.kafka.sink import KafkaSink
     from millstream.connectors.kafka.source import KafkaSource
 
 
@@ -83,3 +84,37 @@ def _consumer(source: KafkaSource) -> Iterator[Problem]:
         if name in own or name.startswith(("sasl.", "ssl.", "security.")):
             option = own.get(name, "security")
             yield Problem("MS008", f"`{name}` is not for `consumer` to set", "consumer", f"use `{option}`" if option else "")
+
+
+def sink_problems(sink: KafkaSink, schema: pa.Schema | None) -> list[Problem]:
+    """What the sink's options and the columns that come in say about each other."""
+    return [*_unknown(sink, schema), *_plain(sink, schema), *_producer(sink)]
+
+
+def _unknown(sink: KafkaSink, schema: pa.Schema | None) -> Iterator[Problem]:
+    headers = [header.column for header in sink.headers.values() if not isinstance(header, str)]
+    for option, columns in (("key", sink.key), ("value", sink.value), ("headers", headers)):
+        for name in columns if schema is not None else ():
+            if name not in schema.names:
+                yield Problem("MS024", f"unknown column `{name}`", option, nearest(name, schema.names))
+
+
+def _plain(sink: KafkaSink, schema: pa.Schema | None) -> Iterator[Problem]:
+    if sink.format in {"string", "bytes"} and len(sink.value) > 1:
+        yield Problem("MS008", f"format `{sink.format}` writes one column", "value", "use `json`, or join the columns before")
+    if sink.key_format == "bytes" and len(sink.key) > 1:
+        yield Problem("MS008", "a key as bytes is one column", "key")
+    chosen = sink.value or (tuple(schema.names) if schema is not None else ())
+    nested = [name for name in chosen if schema is not None and name in schema.names and pa.types.is_nested(schema.field(name).type)]
+    if sink.format == "csv" and nested:
+        yield Problem("MS026", f"csv cannot hold `{nested[0]}`, which is nested", "format", "write JSON instead, or make it text before")
+
+
+def _producer(sink: KafkaSink) -> Iterator[Problem]:
+    own = {"bootstrap.servers": "bootstrap_servers", "transactional.id": "", "enable.idempotence": "", "acks": "", "partitioner": ""}
+    own |= {"linger.ms": "linger", "compression.type": "compression", "batch.size": "batch_size"}
+    own |= {"transaction.timeout.ms": "transaction_timeout", "message.max.bytes": "max_message_size"}
+    for name in sink.producer:
+        if name in own or name.startswith(("sasl.", "ssl.", "security.")):
+            option = own.get(name, "security")
+            yield Problem("MS008", f"`{name}` is not for `producer` to set", "producer", f"use `{option}`" if option else "")
