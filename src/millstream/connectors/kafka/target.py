@@ -97,7 +97,8 @@ def _limit(client: Mapping[str, str], topic: str) -> int:
     from confluent_kafka.admin import AdminClient, ConfigResource
 
     resource: Any = ConfigResource(ConfigResource.Type.TOPIC, topic)
-    (future,) = AdminClient(dict(client)).describe_configs([resource]).values()
+    admin = AdminClient(dict(client))  # held: its answers end with it
+    (future,) = admin.describe_configs([resource]).values()
     try:
         return int(future.result(_SECONDS)["max.message.bytes"].value)
     except (KafkaException, KeyError):
