@@ -23,7 +23,7 @@ from millstream.spec.files import load_pipeline
 def ordered(deaths: str, name: str) -> bool:
     """Whether to die here. An order is obeyed once."""
     try:
-        os.unlink(f"{deaths}/{name}")
+        Path(deaths, name).unlink()
     except FileNotFoundError:
         return False
     return True
@@ -62,12 +62,12 @@ def no_marker(job: Any, lane: int, held: Any) -> None:
 
 def main(pipeline: str, deaths: str, variant: str) -> None:
     os.chdir(Path(pipeline).parent)
-    lanes.passing = mortal(deaths, os.getpid())
+    lanes.passing = mortal(deaths, os.getpid())  # type: ignore[assignment]  # that is the test
     sink.KafkaSink.commit = dying_after_commit(deaths)  # type: ignore[method-assign]  # that is the test
     if variant == "no_marker":
-        lanes.judge = no_marker  # type: ignore[assignment]  # that is the control
+        lanes.judge = no_marker
     if variant == "random_lanes":
-        sink.in_lanes = random_lanes
+        sink.in_lanes = random_lanes  # type: ignore[attr-defined,assignment]  # that is the control
         Logbook.plan = lambda self, epoch: None  # type: ignore[method-assign]  # every attempt computes its rows anew
     SparkEngine().run(load_pipeline(Path(pipeline)), RunOptions())
 

@@ -19,9 +19,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from tests.servers.kafka import Cluster
 
 from millstream.dev.kafka import start_broker
-from tests.servers.kafka import Cluster
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 ROOT = Path(__file__).parents[2]

@@ -94,9 +94,10 @@ class Cluster:
             while open_:
                 message = consumer.poll(_SECONDS)
                 assert message is not None, f"{topic} does not come to its end"
-                if message.error() is None:
+                error = message.error()
+                if error is None:
                     found.append(message)
-                elif message.error().code() == KafkaError._PARTITION_EOF:
+                elif error.code() == KafkaError._PARTITION_EOF:
                     open_ -= 1
         finally:
             consumer.close()

@@ -52,9 +52,11 @@ def encoded(frame: DataFrame, encoding: Encoding) -> DataFrame:
     value = _value(frame, encoding)
     if changes and encoding.deletes == "tombstone":
         value = F.when(F.coalesce(F.col(OP) != "d", F.lit(True)), value)
+    columns = [_key(encoding).alias("key"), value.alias("value")]
     headers = _headers(frame, encoding, changes)
-    messages = frame.select(_key(frame, encoding).alias("key"), value.alias("value"), *([headers.alias("headers")] if headers is not None else []))
-    return _fitting(messages, encoding)
+    if headers is not None:
+        columns.append(headers.alias("headers"))
+    return _fitting(frame.select(*columns), encoding)
 
 
 def in_lanes(messages: DataFrame, lanes: int) -> DataFrame:
@@ -86,7 +88,7 @@ def _value_columns(frame: DataFrame, encoding: Encoding) -> list[str]:
     return left
 
 
-def _key(frame: DataFrame, encoding: Encoding) -> Column:
+def _key(encoding: Encoding) -> Column:
     from pyspark.sql import functions as F
 
     columns = [F.col(_quoted(name)) for name in encoding.key]
@@ -116,8 +118,8 @@ def _headers(frame: DataFrame, encoding: Encoding, changes: bool) -> Column | No
         values["dbz.op"] = code.cast("binary")
     if not values:
         return None
-    pairs = F.array(*[F.when(value.isNotNull(), F.struct(F.lit(name).alias("key"), value.alias("value"))) for name, value in values.items()])
-    return F.filter(pairs, lambda pair: pair.isNotNull())
+    pairs = [F.when(value.isNotNull(), F.struct(F.lit(name).alias("key"), value.alias("value"))) for name, value in values.items()]
+    return F.filter(F.array(*pairs), lambda pair: pair.isNotNull())
 
 
 def _fitting(messages: DataFrame, encoding: Encoding) -> DataFrame:
@@ -132,7 +134,8 @@ def _fitting(messages: DataFrame, encoding: Encoding) -> DataFrame:
     fits = size <= encoding.limit
     if encoding.too_large == "drop":
         return messages.where(fits)
-    said = F.format_string(f"{MARK}: {encoding.node}: a message of %d bytes, key %s; the limit is {encoding.limit}", size, F.left(F.coalesce(F.col("key").cast("string"), F.lit("(none)")), F.lit(80)))
+    text = f"{MARK}: {encoding.node}: a message of %d bytes is too large, key %s; the limit is {encoding.limit}"
+    said = F.format_string(text, size, F.left(F.coalesce(F.col("key").cast("string"), F.lit("(none)")), F.lit(80)))
     return messages.where(F.when(fits, F.lit(True)).otherwise(F.raise_error(said).cast("boolean")))
 
 

@@ -46,7 +46,7 @@ def _round(messages: DataFrame, count: int, job: lanes.Job, epoch: Epoch) -> lis
     function = lanes.publish(job)
     with shipping.by_value(cloudpickle, epoch.context.directory, function, lanes):
         ordered = messages.repartitionById(count, "lane").sortWithinPartitions("place")
-        return ordered.mapInArrow(function, lanes.OUTCOME).collect()
+        return ordered.mapInArrow(function, lanes.OUTCOME).collect()  # type: ignore[arg-type]  # it gets an iterator
 
 
 def _refuse(rows: list[Row], job: lanes.Job, epoch: Epoch) -> None:
@@ -69,7 +69,7 @@ def _given_up(rows: list[Row], epoch: Epoch) -> RunError:
     fenced = [row["detail"] for row in rows if row["outcome"] == "fenced"]
     if fenced:
         message = f"somebody else writes as sink `{epoch.sink}`"
-        help_ = "is another copy of the pipeline running, on a copy of the checkpoint? or did a lane take longer than `transaction_timeout`?"
+        help_ = "does another copy of the pipeline run, on a copy of the checkpoint? or is an epoch longer than `transaction_timeout`?"
         return RunError(Diagnostic("MS095", message, detail=fenced[0], help=help_))
     said = next((row["detail"] for row in rows if row["outcome"] == "later"), "no lane has answered")
     return TransientError(Diagnostic("MS090", f"sink `{epoch.sink}` could not write to Kafka: {said}"))

@@ -19,14 +19,14 @@ import pyarrow as pa
 from pydantic import BaseModel, ConfigDict, Field
 
 from millstream.clients.kafka import KafkaAdmin, opened
-from millstream.connectors.file.writing import write
+from millstream.clients.writing import write
 from millstream.connectors.kafka.connection import KafkaComponent
 from millstream.connectors.kafka.decoding import Format
 from millstream.connectors.kafka.encoding import Encoding, encoded, in_lanes
 from millstream.connectors.kafka.lanes import Job
 from millstream.connectors.kafka.logbook import Logbook, Plan
 from millstream.connectors.kafka.publishing import publish
-from millstream.connectors.kafka.target import NewTopic, Target, find, known, markers
+from millstream.connectors.kafka.target import NewTopic, Target, find, known, markers, require_client
 from millstream.connectors.kafka.values import FormatOptions, sink_problems
 from millstream.errors import Diagnostic, RunError, TransientError
 from millstream.plan.components import Epoch, Guarantee, LedgerEntry, NodeContext, Problem, Sink, Staged
@@ -122,15 +122,12 @@ class KafkaSink(KafkaComponent, Sink):
     producer: FormatOptions = Field(default={})
     """Properties of the producer (librdkafka's), such as `request.timeout.ms`."""
 
-    @property
-    def guarantee(self) -> Guarantee:  # type: ignore[override]  # a choice here, and a constant of other sinks
-        return self.delivery
-
     def problems(self, inputs: Mapping[str, pa.Schema | None], directory: Path) -> list[Problem]:
         schema = next(iter(inputs.values()), None)
         return [*self.missing(), *sink_problems(self, schema)]
 
     def prepare(self, spark: SparkSession, context: NodeContext) -> None:
+        require_client()
         create = self.create if isinstance(self.create, NewTopic) else NewTopic() if self.create else None
         with self._asking(spark, context) as admin:
             context.memory["target"] = find(admin, self._quiet(), self.topic, create, context)

@@ -6,6 +6,7 @@ ids that were pinned at the first start, before a row is written twice.
 
 from __future__ import annotations
 
+import importlib.util
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from millstream.clients.kafka import KafkaAdmin
 from millstream.connectors.kafka.values import FormatOptions
-from millstream.errors import Diagnostic, RunError, TransientError, nearest
+from millstream.errors import Diagnostic, RunError, SetupError, TransientError, nearest
 from millstream.plan.components import NodeContext
 
 _FILE, _SECONDS = "target.json", 20
@@ -57,6 +58,13 @@ def find(admin: KafkaAdmin, client: Mapping[str, str], topic: str, create: NewTo
     return Target(found.partitions, _limit(client, topic))
 
 
+def require_client() -> None:
+    """Python's client, which transactions are made with."""
+    if importlib.util.find_spec("confluent_kafka") is None:
+        message = "a Kafka sink needs the package `confluent-kafka`"
+        raise SetupError(Diagnostic("MS045", message, help="`pip install 'millstream[kafka]'`, here and on the workers"))
+
+
 def known(context: NodeContext) -> bool:
     """Whether the cluster has answered at an earlier start."""
     return context.storage.exists(_FILE)
@@ -79,7 +87,7 @@ def markers(client: Mapping[str, str], group: str, topic: str, partitions: int) 
 def _create(client: Mapping[str, str], topic: str, options: NewTopic) -> None:
     from confluent_kafka import KafkaException
     from confluent_kafka.admin import AdminClient
-    from confluent_kafka.admin import NewTopic as Request
+    from confluent_kafka.admin import NewTopic as Request  # type: ignore[attr-defined]  # the package does not list its names
 
     admin = AdminClient(dict(client))
     request = Request(topic, options.partitions or -1, options.replication or -1, config=dict(options.config))
@@ -94,7 +102,7 @@ def _create(client: Mapping[str, str], topic: str, options: NewTopic) -> None:
 def _limit(client: Mapping[str, str], topic: str) -> int:
     """The topic's own limit; a user who may not ask gets Kafka's usual one."""
     from confluent_kafka import KafkaException
-    from confluent_kafka.admin import AdminClient, ConfigResource
+    from confluent_kafka.admin import AdminClient, ConfigResource  # type: ignore[attr-defined]  # as above
 
     resource: Any = ConfigResource(ConfigResource.Type.TOPIC, topic)
     admin = AdminClient(dict(client))  # held: its answers end with it
@@ -109,8 +117,12 @@ def _require_same(now: dict[str, str], topic: str, context: NodeContext) -> None
     data = context.storage.read(_FILE)
     pinned = json.loads(data) if data else {}
     if pinned.get("cluster", now["cluster"]) != now["cluster"]:
-        message = f"`{context.name}` has written to another Kafka cluster until now: `{pinned['cluster']}`, and this one is `{now['cluster']}`"
-        raise RunError(Diagnostic("MS094", message, help="correct `bootstrap_servers`, or `--reset QUERY` writes everything to the new one"))
+        message = (
+            f"`{context.name}` has written to another Kafka cluster until now: `{pinned['cluster']}`, and this one is `{now['cluster']}`"
+        )
+        raise RunError(
+            Diagnostic("MS094", message, help="correct `bootstrap_servers`, or `--reset QUERY` writes everything to the new one")
+        )
     if pinned.get(topic, now[topic]) != now[topic]:
         message = f"topic `{topic}` was deleted and made again since `{context.name}` wrote to it"
         detail = "what it held of the epoch in progress is gone with it"

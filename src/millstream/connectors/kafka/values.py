@@ -92,9 +92,11 @@ def sink_problems(sink: KafkaSink, schema: pa.Schema | None) -> list[Problem]:
 
 
 def _unknown(sink: KafkaSink, schema: pa.Schema | None) -> Iterator[Problem]:
+    if schema is None:
+        return
     headers = [header.column for header in sink.headers.values() if not isinstance(header, str)]
     for option, columns in (("key", sink.key), ("value", sink.value), ("headers", headers)):
-        for name in columns if schema is not None else ():
+        for name in columns:
             if name not in schema.names:
                 yield Problem("MS024", f"unknown column `{name}`", option, nearest(name, schema.names))
 
