@@ -78,9 +78,15 @@ def send(job: Job, lane: int, batches: Iterator[pa.RecordBatch]) -> tuple[str, i
 
 def marker(job: Job, lane: int, group: Any) -> tuple[int, str] | None:
     """The last epoch that the lane has committed, and its digest."""
-    from confluent_kafka import TopicPartition
+    from confluent_kafka import KafkaException, TopicPartition
 
-    (place,) = group.committed([TopicPartition(job.topic, lane)], timeout=job.seconds)
+    def ask() -> Any:
+        (place,) = group.committed([TopicPartition(job.topic, lane)], timeout=job.seconds)
+        if place.error is not None:  # no answer is not the answer that there is none
+            raise KafkaException(place.error)
+        return place
+
+    place = _patiently(job, ask)
     return (place.offset - 1, place.metadata or "") if place.offset >= 0 else None
 
 
@@ -138,7 +144,7 @@ def _headers(batch: pa.RecordBatch) -> list[Any]:
     return [[(each["key"], each["value"]) for each in row or ()] for row in batch.column("headers").to_pylist()]
 
 
-def _patiently(job: Job, step: Callable[[], None]) -> None:
+def _patiently(job: Job, step: Callable[[], Any]) -> Any:
     """What failed for now is tried again: the client remembers how far it came."""
     from confluent_kafka import KafkaException
 
@@ -147,8 +153,10 @@ def _patiently(job: Job, step: Callable[[], None]) -> None:
         try:
             return step()
         except KafkaException as error:
-            if not error.args[0].retriable() or time.monotonic() > deadline:
+            passes = error.args[0].retriable() or "COORD" in error.args[0].name() or error.args[0].name() == "UNSTABLE_OFFSET_COMMIT"
+            if not passes or time.monotonic() > deadline:
                 raise
+            time.sleep(0.05)
 
 
 def _reading(client: Mapping[str, Any]) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from millstream.clients.kafka import KafkaAdmin
+from millstream.connectors.kafka.lanes import Job, marker
 from millstream.connectors.kafka.values import FormatOptions
 from millstream.errors import Diagnostic, RunError, SetupError, TransientError, nearest
 from millstream.plan.components import NodeContext
@@ -72,16 +73,17 @@ def known(context: NodeContext) -> bool:
 
 def markers(client: Mapping[str, str], group: str, topic: str, partitions: int) -> dict[int, tuple[int, str]]:
     """Lane → the last epoch that it has committed, and its digest."""
-    from confluent_kafka import Consumer, KafkaException, TopicPartition
+    from confluent_kafka import Consumer, KafkaException
 
     consumer = Consumer({**client, "group.id": group, "enable.auto.commit": False})
+    job = Job(client, group, topic, 0, "", seconds=_SECONDS)
     try:
-        places = consumer.committed([TopicPartition(topic, lane) for lane in range(partitions)], timeout=_SECONDS)
+        found = {lane: marker(job, lane, consumer) for lane in range(partitions)}
     except KafkaException as error:
         raise TransientError(Diagnostic("MS090", f"Kafka does not say what `{topic}` holds: {error.args[0].str()}")) from None
     finally:
         consumer.close()
-    return {place.partition: (place.offset - 1, place.metadata or "") for place in places if place.offset >= 0}
+    return {lane: held for lane, held in found.items() if held is not None}
 
 
 def _create(client: Mapping[str, str], topic: str, options: NewTopic) -> None:
