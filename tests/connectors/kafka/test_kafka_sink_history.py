@@ -60,7 +60,9 @@ class Stage:
         return ordered and sorted(row["n"] for row in self.rows()) == list(range(self.count))
 
     def group(self) -> str:
-        (name,) = [each.group_id for each in self.kafka.admin.list_consumer_groups().result(20).valid if ".out." in each.group_id]
+        """The group that holds the markers."""
+        names = [each.group_id for each in self.kafka.admin.list_consumer_groups().result(20).valid if ".out." in each.group_id]
+        (name,) = [name for name in names if any(topic == self.target for topic, _ in self.kafka.group(name))]
         return str(name)
 
 
