@@ -40,12 +40,6 @@ settings: {{checkpoint: checkpoint, restart: {{limit: 20, backoff: 500ms, max_ba
 """
 
 
-@pytest.fixture
-def cluster() -> Iterator[Cluster]:
-    with start_broker() as broker:
-        yield Cluster(broker)
-
-
 @dataclass
 class Arena:
     """One pipeline, and what is done to it."""
@@ -76,6 +70,10 @@ class Arena:
             command = [sys.executable, str(VICTIM), str(self.folder / "p.yaml"), str(self.folder / "deaths"), self.variant]
             self.victim = subprocess.Popen(command, stdout=log, stderr=log, cwd=ROOT)
 
+    def stop(self) -> None:
+        if self.victim is not None and self.victim.poll() is None:
+            self.victim.kill()
+
     def order(self, death: str, seconds: float = 90) -> None:
         """Have something die, and wait until it has."""
         token, deadline = self.folder / "deaths" / death, time.monotonic() + seconds
@@ -102,6 +100,14 @@ class Arena:
         return found
 
 
+@pytest.fixture
+def arena(tmp_path: Path) -> Iterator[Arena]:
+    with start_broker() as broker:
+        arena = Arena(Cluster(broker), tmp_path)
+        yield arena
+        arena.stop()
+
+
 def wanted(rows: int) -> dict[str, list[int]]:
     return {f"{p}-{k}": list(range(k, rows // 2, 11)) for p in range(2) for k in range(11)}
 
@@ -112,8 +118,8 @@ def duplicates_and_losses(seen: dict[str, list[int]], rows: int) -> tuple[int, i
     return sum(count - 1 for count in have.values()), len(want - set(have))
 
 
-def test_every_row_is_there_once_and_in_order(cluster: Cluster, tmp_path: Path) -> None:
-    arena, chance = Arena(cluster, tmp_path), random.Random(SEED)
+def test_every_row_is_there_once_and_in_order(arena: Arena) -> None:
+    chance = random.Random(SEED)
     arena.fill(rows=6000, per_epoch=100)
     deaths = [*WORKERS, *WORKERS[2:], *DRIVERS, "broker"]
     chance.shuffle(deaths)
@@ -122,16 +128,16 @@ def test_every_row_is_there_once_and_in_order(cluster: Cluster, tmp_path: Path) 
             arena.order(death)
             continue
         arena.order("worker-opened")
-        cluster.broker.kill()
+        arena.cluster.broker.kill()
         time.sleep(chance.random() * 3)
-        cluster.broker.start()
+        arena.cluster.broker.start()
     arena.end()
     print(f"seed {SEED}: {len(deaths) + 1} kills, {arena.starts} starts of the driver, {duplicates_and_losses(arena.seen(), 6000)}")
     assert arena.seen() == wanted(6000)
 
 
-def test_without_markers_rows_come_twice(cluster: Cluster, tmp_path: Path) -> None:
-    arena = Arena(cluster, tmp_path, "no_marker")
+def test_without_markers_rows_come_twice(arena: Arena) -> None:
+    arena.variant = "no_marker"
     arena.fill(rows=600, per_epoch=100)
     arena.order("worker-committed")
     arena.order("worker-committed")
@@ -141,8 +147,8 @@ def test_without_markers_rows_come_twice(cluster: Cluster, tmp_path: Path) -> No
     assert twice > 0 and lost == 0
 
 
-def test_with_lanes_by_chance_rows_are_lost(cluster: Cluster, tmp_path: Path) -> None:
-    arena = Arena(cluster, tmp_path, "random_lanes")
+def test_with_lanes_by_chance_rows_are_lost(arena: Arena) -> None:
+    arena.variant = "random_lanes"
     arena.fill(rows=600, per_epoch=100)
     arena.order("driver-committed")
     arena.end()

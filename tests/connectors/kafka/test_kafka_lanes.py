@@ -8,12 +8,13 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import Consumer, Producer, TopicPartition
 from tests.servers.kafka import Cluster
 
 from millstream.connectors.kafka import lanes
 from millstream.connectors.kafka.lanes import Job
 from millstream.connectors.kafka.sink import KafkaSink
+from millstream.connectors.kafka.target import markers
 
 
 @pytest.fixture
@@ -74,3 +75,15 @@ def test_a_message_that_the_topic_refuses_is_told(kafka: Cluster, job: Job) -> N
 def test_a_broker_that_is_not_there_is_tried_again_later(job: Job) -> None:
     away = Job({**job.client, "bootstrap.servers": "127.0.0.1:1"}, job.group, job.topic, 0, "digest", seconds=1)
     assert lanes.send(away, 0, rows(b"a"))[0] == "later"
+
+
+def test_a_transaction_that_was_left_open_holds_nobody_up(kafka: Cluster, job: Job) -> None:
+    assert lanes.send(job, 0, rows(b"a"))[0] == "done"
+    killed = Producer({**job.client, "transactional.id": f"{job.group}.0"})
+    killed.init_transactions(20)
+    killed.begin_transaction()
+    group = Consumer({"bootstrap.servers": kafka.address, "group.id": job.group})
+    killed.send_offsets_to_transaction([TopicPartition(job.topic, 0, 2, metadata="digest")], group.consumer_group_metadata(), 20)
+    assert markers({"bootstrap.servers": kafka.address}, job.group, job.topic, 1) == {0: (0, "digest")}
+    assert lanes.send(later(job, 1), 0, rows(b"b"))[0] == "done"
+    assert [message.value() for message in kafka.messages(job.topic)] == [b"a", b"b"]
