@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from millstream.connectors.kafka.decoding import Format
+from millstream.errors import Diagnostic, RunError
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -47,6 +48,9 @@ def encoded(frame: DataFrame, encoding: Encoding) -> DataFrame:
     from pyspark.sql import functions as F
 
     changes = OP in frame.columns
+    if changes and encoding.deletes == "tombstone" and not encoding.key:
+        message = f"`{encoding.node}` writes deletes as tombstones, and a tombstone without a key deletes nothing"
+        raise RunError(Diagnostic("MS007", message, help="give `key`, or `deletes: row` or `deletes: drop`"))
     if changes and encoding.deletes == "drop":
         frame = frame.where(F.coalesce(F.col(OP) != "d", F.lit(True)))
     value = _value(frame, encoding)

@@ -178,7 +178,7 @@ class KafkaSink(KafkaComponent, Sink):
         done = logbook.done()
         # an absent marker is no riddle before the first attempt; but one that is young has not expired: somebody removed it
         required = frozenset(done.expected()) if repeated else done.younger(_DAY)
-        job = Job(self._producer(), self._group(epoch), self.topic, epoch.number, epoch.digest, done.expected(), required)
+        job = Job(self._producer(self._limit(epoch)), self._group(epoch), self.topic, epoch.number, epoch.digest, done.expected(), required)
         return publish(messages, plan.lanes, job, epoch)
 
     def _write_natively(self, messages: DataFrame) -> Staged:
@@ -191,13 +191,16 @@ class KafkaSink(KafkaComponent, Sink):
         key = self.key or (epoch.context.primary_key if epoch.context else ())
         static = {name: value for name, value in self.headers.items() if isinstance(value, str)}
         dynamic = {name: value.column for name, value in self.headers.items() if isinstance(value, ColumnHeader)}
-        target = self._target(epoch).limit
-        limit = min(self.max_message_size.bytes, target) if self.max_message_size else target
+        limit = self._limit(epoch)
         return Encoding(
             epoch.sink, self.format, self.value, key, self.key_format, self.options, static, dynamic, self.deletes, limit, self.too_large
         )
 
-    def _producer(self) -> dict[str, Any]:
+    def _limit(self, epoch: Epoch) -> int:
+        topic = self._target(epoch).limit
+        return min(self.max_message_size.bytes, topic) if self.max_message_size else topic
+
+    def _producer(self, limit: int = 1_000_000) -> dict[str, Any]:
         return {
             **self._quiet(),
             "partitioner": "murmur2_random",  # what Java's clients do
@@ -206,7 +209,7 @@ class KafkaSink(KafkaComponent, Sink):
             "linger.ms": self.linger.milliseconds,
             "batch.size": self.batch_size.bytes,
             "batch.num.messages": 100_000,
-            "message.max.bytes": max(self.max_message_size.bytes if self.max_message_size else 0, 1_000_000) + 65_536,
+            "message.max.bytes": max(limit, 1_000_000) + 65_536,  # what is too large was found before
             "transaction.timeout.ms": self.transaction_timeout.milliseconds,
             "delivery.report.only.error": True,
             **self.producer,
