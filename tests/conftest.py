@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import textwrap
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,8 +20,13 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session")
 def spark() -> SparkSession:
+    from millstream.engine.jars import fetch
+    from millstream.engine.java import find_java
+    from millstream.errors import SetupError
     from millstream.testing import session
 
+    with suppress(SetupError):  # without a network, tests that need the jars are left out
+        fetch(["kafka"], find_java(os.environ), print)
     return session()
 
 

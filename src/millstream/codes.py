@@ -1,7 +1,7 @@
 """Every diagnostic code, what it means and what to do: the text behind `millstream explain` and `docs/errors.md`.
 
 A code is never reused for another meaning. The tens say where it comes from: 0–1 the file, 2–3 the plan, 4 the machine,
-5 the checkpoint, 6–7 the run, 8 functions.
+5 the checkpoint, 6–7 the run, 8 functions, 9 outside systems.
 """
 
 from __future__ import annotations
@@ -241,6 +241,11 @@ CODES: dict[str, Code] = {
         "The setting says something that the pipeline already says elsewhere, or would take the session out of Millstream's hands.",
         "Remove it from `settings.spark`; the message names what to use instead.",
     ),
+    "MS047": Code(
+        "a server for trying things out did not start",
+        "`millstream dev` starts real servers on this machine. Its port is taken, its jars cannot be had, or its Java did not come up.",
+        "Choose another port, or none; the message quotes the end of the server's log.",
+    ),
     "MS050": Code(
         "another run owns the checkpoint",
         "Two runs on one checkpoint would write every row twice.",
@@ -381,6 +386,51 @@ CODES: dict[str, Code] = {
         "An aggregate makes one value of all the rows of a group, and an epoch is not a group: without GROUP BY the result would "
         "depend on how the rows were cut into epochs.",
         "Call it in a `sql` transform with GROUP BY.",
+    ),
+    "MS090": Code(
+        "an outside system cannot be reached",
+        "None of its addresses takes a connection, or one does and then says nothing. The message lists what was tried.",
+        "Check address, port and network; for Kafka also `security.protocol`. A pipeline that has run before tries again by itself.",
+    ),
+    "MS091": Code(
+        "a topic is not there",
+        "The cluster answers, and has no topic of that name. Topics are not made by reading them.",
+        "Use the nearest name shown, or create the topic first.",
+    ),
+    "MS092": Code(
+        "an outside system refuses access",
+        "The user's name or password is wrong, the mechanism is not offered, or the user may not do this.",
+        "Correct `security`, or have the permission granted.",
+    ),
+    "MS093": Code(
+        "messages are not where they should be",
+        "Messages that were not read yet are gone (retention, or a topic that was deleted and made again), or the end that a bounded "
+        "source was given is not there.",
+        "`on_data_loss: continue` goes on with what is left; `--reset QUERY` reads from the start.",
+    ),
+    "MS094": Code(
+        "the progress belongs to another cluster",
+        "Offsets mean nothing in another Kafka cluster: going on would lose or repeat messages.",
+        "Correct `bootstrap_servers`, or start the query anew with `--reset QUERY`.",
+    ),
+    "MS095": Code(
+        "somebody else writes as this sink",
+        "Another producer has opened the sink's lanes since, and Kafka refuses the older one. That is what keeps rows from being written "
+        "twice. Usual causes: a copy of the pipeline runs on a copy of the checkpoint; or a lane took longer than `transaction_timeout`.",
+        "Stop the other copy; or raise `transaction_timeout`, or make epochs smaller.",
+    ),
+    "MS096": Code(
+        "the target does not say what it holds",
+        "A Kafka sink keeps a marker per lane in a consumer group of its own. One that was there is gone or has gone back (the group was "
+        "deleted, its offsets expired during a long pause in the middle of an epoch, or the cluster was restored), so nobody can tell "
+        "whether the rows are there; nothing was written.",
+        "Look into the topic. `--reset QUERY` with an empty topic writes everything again.",
+    ),
+    "MS097": Code(
+        "the target refuses rows",
+        "Kafka does not take the messages: no permission for the topic, the transaction or the group; or a message is larger than "
+        "`max_message_size` or the topic's `max.message.bytes`.",
+        "Have the permission granted; raise the limits, or set `too_large: drop`.",
     ),
     "MS099": Code(
         "a bug in Millstream", "This should not happen.", "Please report it, with the output of the same command under `--debug`."

@@ -23,6 +23,7 @@ from millstream.connectors.memory.sink import MemorySink
 from millstream.connectors.memory.source import MemorySource
 from millstream.engine import localfiles
 from millstream.engine.engine import SparkEngine
+from millstream.engine.jars import extras_with_jars, jar_paths
 from millstream.engine.session import SessionOptions, begin
 from millstream.errors import Diagnostic, SpecError, nearest
 from millstream.plan.components import Source
@@ -60,9 +61,10 @@ def run(
 
 @lru_cache(maxsize=1)
 def session() -> SparkSession:
-    """The warm session that all tests of this process share."""
+    """The warm session that all tests of this process share, with the jars of every extra that is in the cache."""
     logs = Path(tempfile.mkdtemp(prefix="millstream-logs-"))
-    options = SessionOptions(app_name="millstream-tests", master="local[2]", conf=localfiles.CONF, profile="short", log_dir=logs)
+    present = tuple(extra for extra in extras_with_jars() if all(located.path for located in jar_paths([extra])))
+    options = SessionOptions("millstream-tests", "local[2]", localfiles.CONF, "short", present, logs)
     opened = begin(options).finish()
     localfiles.write_no_checksum_files(opened.spark)
     atexit.register(opened.close)

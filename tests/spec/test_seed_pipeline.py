@@ -25,9 +25,9 @@ sinks:
 """
 
 
-def test_only_the_unknown_connectors_are_reported() -> None:
+def test_only_what_is_not_there_yet_is_reported() -> None:
     loaded = loads(SEED)
     assert [(finding.code, finding.message) for finding in loaded.diagnostics] == [
-        ("MS010", "unknown source type `kafka`"),
+        ("MS007", "source `raw.transactions` needs `format`"),
         ("MS010", "unknown sink type `postgres`"),
     ]

@@ -62,7 +62,7 @@ def test_progress_is_told_only_when_something_is_fetched(pretend: Pretend, envir
     java = pretend(ivy(tmp_path))
     for _ in range(2):
         jars.fetch(["thing"], java, told.append, environ)
-    assert told == ["fetching org.example:thing:1.2"]
+    assert told == ["fetching org.example:thing:1.2 (0.0 MB), once"]
 
 
 def test_another_file_than_the_locked_one_is_not_kept(pretend: Pretend, environ: dict[str, str], tmp_path: Path) -> None:

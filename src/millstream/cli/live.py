@@ -84,15 +84,22 @@ class Live:
                 *_cells(facts),
                 f"{self._rates.get(node.name, 0):,.0f}",
                 f"{facts.rejected:,}" if facts else "",
-                *([f"{facts.late:,}" if facts else "", _state(facts)] if _columns(snapshot) else []),
+                *(_more(facts, heading) for heading, _ in _columns(snapshot)),
             )
         return table
 
 
 def _columns(snapshot: Snapshot) -> list[tuple[str, str]]:
-    """More columns for pipelines that remember."""
+    """More columns for pipelines that remember, and for sources that know what is left."""
     remembers = any(facts.state for facts in snapshot.nodes.values())
-    return [("late", "right"), ("state", "right")] if remembers else []
+    waits = any(facts.waiting is not None for facts in snapshot.nodes.values())
+    return [*([("late", "right"), ("state", "right")] if remembers else []), *([("waiting", "right")] if waits else [])]
+
+
+def _more(facts: NodeFacts | None, heading: str) -> str:
+    if facts is None:
+        return ""
+    return {"late": f"{facts.late:,}", "state": _state(facts), "waiting": _number(facts.waiting)}[heading]
 
 
 def _state(facts: NodeFacts | None) -> str:

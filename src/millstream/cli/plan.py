@@ -13,7 +13,7 @@ from millstream.cli.pipelines import ConfigFile, PipelineFile, SettingFlags, loa
 if TYPE_CHECKING:
     from millstream.engine.planning import PlanView
     from millstream.plan.cutting import QueryPlan
-    from millstream.plan.topology import Topology
+    from millstream.plan.topology import Connection, Topology
 
 
 def plan(
@@ -60,7 +60,8 @@ def _document(seen: PlanView) -> dict[str, Any]:
         "columns": {name: types.columns(schema) if schema is not None else None for name, schema in seen.schemas.items()},
         "settings": {name: {"value": value, "from": place} for name, value, place in settings_of(seen.topology)},
         "connections": {
-            c.name: {k: {"value": masked(k, v), "from": c.origins.get(k)} for k, v in c.options.items()} for c in seen.topology.connections
+            each.name: {name: {"value": value, "from": place} for name, value, place in options_of(each)}
+            for each in seen.topology.connections
         },
         "findings": [finding.as_dict() for finding in seen.findings],
     }
@@ -112,9 +113,7 @@ def _settings(topology: Topology) -> list[str]:
     lines += [f"  {name} = {value}  ({place})" for name, value, place in settings_of(topology)]
     for connection in topology.connections:
         lines.append(f"connection {connection.name}")
-        lines += [
-            f"  {key} = {masked(key, value)}  ({connection.origins.get(key, 'pipeline')})" for key, value in connection.options.items()
-        ]
+        lines += [f"  {name} = {value}  ({place})" for name, value, place in options_of(connection)]
     return lines
 
 
@@ -127,10 +126,12 @@ def settings_of(topology: Topology) -> list[tuple[str, Any, str]]:
     return [(name, value, topology.origins.get(name, "default")) for name, value in values.items() if value is not None]
 
 
-def masked(option: str, value: Any) -> str:
-    """Connections may hold anything: references to secrets are shown as such, values under telling names are not shown."""
-    telling = any(word in option.lower() for word in ("password", "secret", "token", "key", "credential"))
-    return str(value) if not telling or str(value).startswith("secret://") else "***"
+def options_of(connection: Connection) -> list[tuple[str, Any, str]]:
+    """Option of a connection, value and the place it comes from; secrets are not shown."""
+    from millstream.plan.secrets import masked
+
+    values = _flat(masked("", connection.options))
+    return [(name, value, connection.origins.get(name, "pipeline")) for name, value in values.items()]
 
 
 def _flat(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -47,7 +47,7 @@ def run(
     stop, received = threading.Event(), _catch_signals()
     received.on_first = stop.set
     with Live(topology) as live:
-        options = RunOptions(tuple(reset or ()), accept_change, live.update, stop)
+        options = RunOptions(tuple(reset or ()), accept_change, live.update, narrate, stop)
         report: Report = engine()().run(topology, options)
     if format is Format.json:
         print(json.dumps(report.as_dict()))

@@ -7,6 +7,7 @@ then the JVM is started; only then is PySpark imported, while the JVM starts.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -48,11 +49,11 @@ class SparkEngine:
             try:
                 if self._finished(checkpoint, queries, options, recorder):
                     return _report(recorder, url, {})
-                with self._session(topology, queries) as session:
+                with self._session(topology, queries, options) as session:
                     return self._execute(topology, queries, checkpoint, session, recorder, options, started)
             finally:
                 lease.release()
-        with self._session(topology, queries) as session:
+        with self._session(topology, queries, options) as session:
             checkpoint = Checkpoint(open_storage(url, session.spark), topology.name)
             lease = checkpoint.claim()
             try:
@@ -81,10 +82,10 @@ class SparkEngine:
         times["run"] = time.monotonic() - started - sum(times.values())
         return _report(recorder, checkpoint.storage.url, times)
 
-    def _session(self, topology: Topology, queries: tuple[QueryPlan, ...]) -> Session:
+    def _session(self, topology: Topology, queries: tuple[QueryPlan, ...], options: RunOptions) -> Session:
         if self._spark is not None:
             return Session.adopt(self._spark)
-        return open_session(topology, queries)
+        return open_session(topology, queries, options.tell)
 
     def _finished(self, checkpoint: Checkpoint, queries: tuple[QueryPlan, ...], options: RunOptions, recorder: Recorder) -> bool:
         """Whether every query has come to the end of its bounded input in an earlier run."""
@@ -97,7 +98,7 @@ class SparkEngine:
         return True
 
 
-def open_session(topology: Topology, queries: tuple[QueryPlan, ...]) -> Session:
+def open_session(topology: Topology, queries: tuple[QueryPlan, ...], progress: Callable[[str], None] = lambda _: None) -> Session:
     """A session with the plan's settings; importing PySpark overlaps with the start of the JVM."""
     settings = topology.settings
     conf = {key: value.reveal() if isinstance(value, Secret) else value for key, value in settings.spark.items()}
@@ -115,7 +116,7 @@ def open_session(topology: Topology, queries: tuple[QueryPlan, ...]) -> Session:
         log_dir=_log_dir(topology),
         driver_memory=f"{settings.driver_memory.bytes >> 20}m" if settings.driver_memory else None,
     )
-    starting = begin(options)
+    starting = begin(options, progress=progress)
     try:
         import millstream.engine.execution  # noqa: F401 — imported here so that PySpark loads while the JVM starts
 

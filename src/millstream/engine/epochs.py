@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -29,6 +29,14 @@ from millstream.plan.cutting import QueryPlan
 from millstream.plan.nodes import Node
 
 _START_SECONDS = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """An epoch that is done, and how far it has come in each source."""
+
+    number: int
+    offsets: Mapping[str, Any]
 
 
 @dataclass
@@ -52,6 +60,10 @@ class EpochLoop:
     """Whether an epoch was turned away because the run is stopping."""
     finished_at: int | None = None
     """The epoch after which a bounded input has no more rows."""
+    finished: Finished | None = None
+    """The last epoch that every sink has committed; Spark writes its own commit right after."""
+    passed: Finished | None = None
+    """The last one that Spark has committed too: the next one has begun."""
     scans: dict[int, int] = field(default_factory=dict)
     """epoch → how often its root was read: the divisor of Spark's own input count"""
     watermarks: Watermarks | None = None
@@ -64,6 +76,7 @@ class EpochLoop:
         if self.stopping() or (self.finished_at is not None and number > self.finished_at):
             self.refused = True
             raise StopRequested
+        self.passed = self.finished
         try:
             self._run(frame, number)
         except BaseException as error:
@@ -87,6 +100,7 @@ class EpochLoop:
             frames.release()
         self.planned_at = None
         self.scans[number] = frames.scans
+        self.finished = Finished(number, offsets_of(plan, entry))
         facts = EpochFacts(plan.name, number, time.monotonic() - started, {}, dropped, tuple(skipped), late, watermark)
         self._note(plan, staged, facts)
         if entry.flushes or (self.bounded and self._exhausted(plan, entry)):
@@ -107,7 +121,7 @@ class EpochLoop:
         try:
             for sink in plan.sinks:
                 self.failed_node = sink.name
-                epoch = Epoch(self.checkpoint.query_id(), sink.name, number, entry.digest, clock)
+                epoch = Epoch(self.checkpoint.query_id(), sink.name, number, entry.digest, clock, self.lowering.context(sink, clock))
                 if self._holds(sink, epoch):
                     skipped.append(sink.name)
                     continue
@@ -185,12 +199,19 @@ class EpochLoop:
             self.recorder.passed(name, count)
 
     def _exhausted(self, plan: QueryPlan, entry: OffsetEntry) -> bool:
-        pairs = zip(plan.sources, entry.offsets, strict=False)
-        return all(isinstance(node.component, Source) and offset is not None and node.component.exhausted(offset) for node, offset in pairs)
+        return all(offset is not None and self._ends(node, offset) for node, offset in zip(plan.sources, entry.offsets, strict=False))
+
+    def _ends(self, node: Node, offset: Any) -> bool:
+        return isinstance(node.component, Source) and node.component.exhausted(offset, self.lowering.context(node))
 
 
 class StopRequested(Exception):  # noqa: N818 — not an error: the next epoch is refused because the run is stopping
     """Raised instead of starting another epoch."""
+
+
+def offsets_of(plan: QueryPlan, entry: OffsetEntry) -> dict[str, Any]:
+    """How far an epoch comes in each source."""
+    return {node.name: offset for node, offset in zip(plan.sources, entry.offsets, strict=False) if offset is not None}
 
 
 def _sink(node: Node) -> Sink:

@@ -98,6 +98,7 @@ class PlanHistory:
     def _finish_with(self, last: dict[str, Any], epoch: int, accept_change: bool) -> None:
         if last["document"] is not None:
             old = from_document(last["document"], self._topology.directory)
+            old = replace(old, nodes=tuple(_adjusted(node, self._topology) for node in old.nodes))
             self._earlier = next((replace(plan, hoists=False) for plan in cut(old) if plan.name == self._plan.name), None)
             self._refuse_other_rejects(epoch)
             if accept_change and self._earlier is not None:
@@ -180,6 +181,15 @@ def _reads_otherwise(old: Any, new: Any) -> bool:
 def _adjustable(plan: QueryPlan, name: str) -> frozenset[str]:
     nodes: list[Node] = [node for node in (*plan.nodes, *plan.sinks) if node.name == name]
     return (nodes[0].component.adjustable if nodes else frozenset()) | _ALWAYS
+
+
+def _adjusted(node: Node, topology: Topology) -> Node:
+    """A node of an earlier plan with what may always change as it is now: an address, a limit that was too low."""
+    now = next((other.component for other in topology.nodes if other.name == node.name), None)
+    if now is None or type(now) is not type(node.component):
+        return node
+    changed = {name: getattr(now, name) for name in now.adjustable if name in type(now).model_fields}
+    return replace(node, component=node.component.model_copy(update=changed))
 
 
 def _shown(value: Any) -> str:

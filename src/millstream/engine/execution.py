@@ -9,9 +9,11 @@ from contextlib import contextmanager
 from typing import Any
 
 import pyarrow as pa
+from pydantic import BaseModel
 from pyspark.sql import SparkSession
 
 from millstream.engine.checkpoint import Checkpoint
+from millstream.engine.commitments import Commitments
 from millstream.engine.evolution import admit
 from millstream.engine.failures import translate
 from millstream.engine.functions import registered
@@ -20,7 +22,7 @@ from millstream.engine.queries import RunningQuery
 from millstream.errors import SpecError
 from millstream.observe.facts import Recorder
 from millstream.plan import types
-from millstream.plan.components import Component, Source
+from millstream.plan.components import Source
 from millstream.plan.cutting import QueryPlan
 from millstream.plan.rules import check
 from millstream.plan.running import RunOptions
@@ -51,6 +53,7 @@ class Execution:
     def _run(self, plans: list[QueryPlan]) -> None:
         queries = self._prepare(plans)
         self._recorder.state("running")
+        self._commitments.tell()
         for query in queries:
             query.start()
         try:
@@ -59,6 +62,7 @@ class Execution:
             for query in queries:
                 if query.handle is not None and query.handle.isActive:
                     query.handle.stop()
+            self._commitments.close()
         failures = [query.failure for query in queries if query.failure]
         if failures:
             self._recorder.state("failed")
@@ -71,11 +75,10 @@ class Execution:
         histories = [admit(self._topology, plan, self._checkpoint, self._options.accept_change) for plan in plans]
         topology, hidden = self._topology, self._redact.values
         lowering = Lowering(self._spark, self._checkpoint, topology.directory, self._schemas(plans), hidden, topology.functions)
-        settings, stop = topology.settings, self._options.stop
+        settings, stop, name = topology.settings, self._options.stop, topology.name
+        self._commitments = told = Commitments(topology, lowering, self._recorder, self._redact)
         return [
-            RunningQuery(
-                history.plan, history, self._checkpoint, lowering, settings, self._recorder, stop, self._redact, self._topology.name
-            )
+            RunningQuery(history.plan, history, self._checkpoint, lowering, settings, self._recorder, stop, self._redact, name, told)
             for history in histories
         ]
 
@@ -142,7 +145,7 @@ def _secrets_in(value: Any) -> list[Secret]:
         return [value]
     if isinstance(value, str) and value.startswith("secret://"):
         return [Secret(value)]
-    if isinstance(value, Component):
+    if isinstance(value, BaseModel):
         return [secret for inner in value.__dict__.values() for secret in _secrets_in(inner)]
     if isinstance(value, dict):
         return [secret for inner in value.values() for secret in _secrets_in(inner)]

@@ -44,8 +44,8 @@ _ROW_PREFIXES = (
     "MAP_KEY",
     "INVALID_",
 )
-_MARKS = {"event-time": ("MS072", "event_time"), "key": ("MS073", "key_by")}
-_MARK = re.compile(r"(?:\[USER_RAISED_EXCEPTION\] |Error: )millstream-(event-time|key): (\S+): (.*?)(?= SQLSTATE|\n|$)")
+_MARKS = {"event-time": ("MS072", "event_time"), "key": ("MS073", "key_by"), "row": ("MS062", "schema")}
+_MARK = re.compile(r"(?:\[USER_RAISED_EXCEPTION\] |Error: )millstream-(event-time|key|row|message): (\S+): (.*?)(?= SQLSTATE|\n|$)")
 _TRANSIENT = (
     "ConnectException",
     "Connection refused",
@@ -53,6 +53,8 @@ _TRANSIENT = (
     "SocketTimeoutException",
     "UnknownHostException",
     "NoRouteToHost",
+    "kafka.common.errors.TimeoutException",
+    "kafka.common.errors.DisconnectException",
 )
 
 
@@ -61,9 +63,9 @@ def translate(error: BaseException, nodes: Sequence[Node], where: str, redact: R
     if isinstance(error, MillstreamError):
         node = _node(nodes, where)
         kind = type(error) if isinstance(error, RunError) else RunError
-        return kind([replace(found, span=found.span or (node.span if node else None)) for found in error.diagnostics])
+        return kind([_told(found, node, redact) for found in error.diagnostics])
     text = redact(_text_of(error))
-    for recognise in (_marked, _function, _python, _worker, _storage, _row, _analysis, _transient):
+    for recognise in (_marked, _function, _python, _worker, _kafka, _storage, _row, _analysis, _transient):
         found = recognise(text, nodes, where)
         if found is not None:
             kind = TransientError if found.code == "MS069" else RunError
@@ -82,11 +84,20 @@ def translate(error: BaseException, nodes: Sequence[Node], where: str, redact: R
     )
 
 
+def _told(found: Diagnostic, node: Node | None, redact: Redactor) -> Diagnostic:
+    """What a component raised itself: at its node, unless it knows better, and without secrets that others have put in."""
+    span = found.span or (node.span if node else None)
+    return replace(found, message=redact(found.message), detail=redact(found.detail), span=span)
+
+
 def _marked(text: str, nodes: Sequence[Node], where: str) -> Diagnostic | None:
     """Rows that our own expressions refuse: the mark, the node, a sentence."""
     found = _MARK.search(text)
     if found is None:
         return None
+    if found[1] == "message":
+        help_ = "raise `max_message_size` and the topic's `max.message.bytes`; `too_large: drop` goes on without such rows"
+        return Diagnostic("MS097", f"`{found[2]}`: {found[3].strip()}", _place(_node(nodes, found[2])), help=help_)
     code, option = _MARKS[found[1]]
     node, sentence = _node(nodes, found[2]), found[3].strip()
     if node is not None and node.options.event_time is not None and found[1] == "event-time":
@@ -151,6 +162,21 @@ def _worker(text: str, nodes: Sequence[Node], where: str) -> Diagnostic | None:
         place,
         help="was it killed for its memory? a smaller `batch_size` needs less",
     )
+
+
+def _kafka(text: str, nodes: Sequence[Node], where: str) -> Diagnostic | None:
+    """What Spark's connector says about messages and topics that are gone."""
+    sources = [node for node in nodes if node.kind == "source" and node.component.type == "kafka"]
+    name = f"`{sources[0].name}`" if len(sources) == 1 else "a Kafka source"
+    span = sources[0].span if len(sources) == 1 else None
+    if "KAFKA_DATA_LOSS" in text or "Some data may have been lost" in text:
+        condition = _CONDITION.search(text)
+        reason = _sentence(text, condition) if condition else _first_line(text)
+        help_ = "`on_data_loss: continue` goes on with what is left"
+        return Diagnostic("MS093", f"messages that {name} has not read yet are gone", span, detail=reason, help=help_)
+    if "UnknownTopicOrPartitionException" in text:
+        return Diagnostic("MS091", f"a topic that {name} reads is gone", span, help="was it deleted while the pipeline ran?")
+    return None
 
 
 def _storage(text: str, nodes: Sequence[Node], where: str) -> Diagnostic | None:

@@ -23,6 +23,8 @@ from millstream.errors import Diagnostic, SetupError, UsageError, nearest
 
 Progress = Callable[[str], None]
 _TIMEOUT = 300
+_NAMED = 6
+"""So many jars are told by name."""
 _IVY = '<ivy-module version="2.0"><info organisation="millstream" module="jars"/><configurations><conf name="default"/></configurations>'
 _DEPENDENCY = '<dependency org="{0.group}" name="{0.artifact}" rev="{0.version}" transitive="false" conf="default->default"/>'
 
@@ -41,10 +43,13 @@ def extras_with_jars(spark: Spark | None = None) -> tuple[str, ...]:
 
 
 def jar_paths(extras: Iterable[str], environ: Mapping[str, str] = os.environ, spark: Spark | None = None) -> tuple[Located, ...]:
-    """Which jars the extras need and which of them are here; an extra without jars adds none."""
-    table = LOCK.get((spark or find_spark()).minor, {})
-    needed = dict.fromkeys(jar for extra in sorted(set(extras)) for jar in table.get(extra, ()))
-    return tuple(Located(jar, _given(jar, environ) or _kept(jar, environ)) for jar in needed)
+    """Which jars the extras need and which of them are here."""
+    return locate(_needed(extras, spark or find_spark()), environ)
+
+
+def locate(jars: Iterable[Jar], environ: Mapping[str, str] = os.environ) -> tuple[Located, ...]:
+    """Which of the jars are here."""
+    return tuple(Located(jar, _given(jar, environ) or _kept(jar, environ)) for jar in jars)
 
 
 def fetch(
@@ -56,11 +61,19 @@ def fetch(
 ) -> list[Path]:
     """All jars of the extras, fetched where they are missing."""
     spark = spark or find_spark()
-    missing = [located.jar for located in jar_paths(extras, environ, spark) if located.path is None]
+    return fetch_jars(_needed(extras, spark), java, progress, environ, spark)
+
+
+def fetch_jars(
+    jars: Sequence[Jar], java: Java, progress: Progress, environ: Mapping[str, str] = os.environ, spark: Spark | None = None
+) -> list[Path]:
+    """All of the jars, fetched where they are missing."""
+    missing = [located.jar for located in locate(jars, environ) if located.path is None]
     if missing:
-        progress(f"fetching {', '.join(jar.coordinates for jar in missing)}")
-        _fetch(missing, java, spark, environ)
-    return [located.path for located in jar_paths(extras, environ, spark) if located.path]
+        named = ", ".join(jar.coordinates for jar in missing) if len(missing) <= _NAMED else f"{len(missing)} jars"
+        progress(f"fetching {named} ({sum(jar.size for jar in missing) / 1e6:.1f} MB), once")
+        _fetch(missing, java, spark or find_spark(), environ)
+    return [located.path for located in locate(jars, environ) if located.path]
 
 
 def require_known(extras: Iterable[str], spark: Spark | None = None) -> None:
@@ -77,12 +90,18 @@ def intact(jar: Jar, path: Path) -> bool:
         return path.stat().st_size == jar.size and hashlib.file_digest(file, "sha256").hexdigest() == jar.sha256
 
 
+def _needed(extras: Iterable[str], spark: Spark) -> list[Jar]:
+    """The jars of the extras, each once; an extra without jars adds none."""
+    table = LOCK.get(spark.minor, {})
+    return list(dict.fromkeys(jar for extra in sorted(set(extras)) for jar in table.get(extra, ())))
+
+
 def _given(jar: Jar, environ: Mapping[str, str]) -> Path | None:
     folder = environ.get("MILLSTREAM_JARS")
     if not folder:
         return None
     exact = Path(folder) / jar.file
-    others = sorted(Path(folder).glob(f"{jar.artifact}-*.jar"))
+    others = sorted(Path(folder).glob(f"{jar.artifact}-[0-9]*.jar"))
     return exact if exact.is_file() else next(reversed(others), None)
 
 
@@ -138,7 +157,7 @@ _OFFLINE = "run `millstream fetch` where there is a network, or set MILLSTREAM_J
 
 
 def _unfetched(jars: Sequence[Jar], reason: str) -> Diagnostic:
-    names = ", ".join(f"`{jar.file}`" for jar in jars)
+    names = ", ".join(f"`{jar.file}`" for jar in jars) if len(jars) <= _NAMED else f"{len(jars)} jars"
     return Diagnostic("MS042", f"{names} could not be fetched", detail=reason, help=_OFFLINE)
 
 

@@ -94,6 +94,8 @@ class Lowering:
             aggregates=self.aggregates,
             event_times=event_times or {},
             memory=self.memory.setdefault(node.name, {}),
+            pipeline=self.checkpoint.pipeline,
+            primary_key=node.options.primary_key,
         )
 
     @cached_property

@@ -20,6 +20,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from millstream.engine.callback import for_each_epoch
 from millstream.engine.checkpoint import Checkpoint, QueryCheckpoint
+from millstream.engine.commitments import Commitments
 from millstream.engine.epochs import EpochLoop
 from millstream.engine.evolution import PlanHistory
 from millstream.engine.failures import translate
@@ -50,6 +51,7 @@ class RunningQuery:
     stopping: threading.Event
     redact: Redactor
     pipeline: str
+    commitments: Commitments
     handle: StreamingQuery | None = None
     loop: EpochLoop | None = None
     restart_at: float | None = None
@@ -114,12 +116,23 @@ class RunningQuery:
         active, planned = self.handle.isActive, self.loop.planned_at
         self.recorder.lag(self.plan.name, max(0.0, time.time() - planned) if planned is not None else 0.0)
         self._collect()
+        self._tell()
         if not active:
             self._ended()
         elif self._finished():
             self._halt("done")
         elif self.stopping.is_set() and self._idle():
             self._halt("stopped")
+
+    def _tell(self) -> None:
+        """How far the sources are read for good: up to the last epoch with a commit of Spark's."""
+        assert self.loop is not None
+        done = self.loop.finished
+        if done is None or not self.commitments.waits(self.plan.name, done.number):
+            return
+        passed = done if self.progress.storage.exists(f"commits/{done.number}") else self.loop.passed
+        if passed is not None:
+            self.commitments.advance(self.plan.name, passed.number, passed.offsets)
 
     def _trigger(self) -> dict[str, Any]:
         sources = [node.component for node in self.plan.sources if isinstance(node.component, Source)]
@@ -217,6 +230,7 @@ class RunningQuery:
         assert self.handle is not None
         self.handle.stop()
         self._collect()
+        self._tell()
         if state == "done":
             self._done()
         else:
@@ -234,19 +248,25 @@ class RunningQuery:
         waiting = set(self.loop.scans)
         if not waiting:
             return
-        recent = self.handle._jsq.recentProgress()
+        recent, found = self.handle._jsq.recentProgress(), []
         for index in range(len(recent) - 1, -1, -1):
             facts = json.loads(recent[index].json())
             number = facts["batchId"]
             if number in waiting and "addBatch" in facts["durationMs"]:
                 waiting.discard(number)
-                self._count(facts, max(1, self.loop.scans.pop(number)))
+                found.append((facts, max(1, self.loop.scans.pop(number))))
             if not waiting or number < min(waiting):
                 break
+        for facts, scans in reversed(found):
+            self._count(facts, scans)
 
     def _count(self, facts: dict[str, Any], scans: int) -> None:
         pairs = zip(self.plan.sources, facts["sources"], strict=False)
-        self.recorder.read({node.name: _rows_read(node, source, scans * self.plan.scans(node)) for node, source in pairs})
+        for node, source in pairs:
+            self.recorder.read({node.name: _rows_read(node, source, scans * self.plan.scans(node))})
+            waiting = _rows_waiting(node, source)
+            if waiting is not None:
+                self.recorder.waits(node.name, waiting)
         self.recorder.speed(self.plan.name, facts.get("processedRowsPerSecond") or 0.0)
         if self.restarts and facts["numInputRows"]:
             self.restarts = 0
@@ -270,3 +290,10 @@ def _rows_read(node: Node, progress: dict[str, Any], scans: int) -> int:
     assert isinstance(node.component, Source)
     known = node.component.rows_between(progress["startOffset"], progress["endOffset"])
     return known if known is not None else int(progress["numInputRows"]) // scans
+
+
+def _rows_waiting(node: Node, progress: dict[str, Any]) -> int | None:
+    """What the source still holds, by the last offset that Spark has seen there."""
+    assert isinstance(node.component, Source)
+    end, latest = progress.get("endOffset"), progress.get("latestOffset")
+    return node.component.waiting(end, latest) if end is not None and latest is not None else None

@@ -68,6 +68,8 @@ class NodeFacts:
     rejected: int = 0
     late: int = 0
     """Rows that came after their result had closed."""
+    waiting: int | None = None
+    """Rows that were in the source and not yet read, when the last epoch was planned."""
     state: StateFacts | None = None
 
 
@@ -165,6 +167,12 @@ class Recorder:
         with self._lock:
             before = self._snapshot.nodes.get(name, NodeFacts())
             self._snapshot = replace(self._snapshot, nodes={**self._snapshot.nodes, name: replace(before, state=state)})
+
+    def waits(self, name: str, rows: int) -> None:
+        """What a source still holds."""
+        with self._lock:
+            before = self._snapshot.nodes.get(name, NodeFacts("source"))
+            self._snapshot = replace(self._snapshot, nodes={**self._snapshot.nodes, name: replace(before, waiting=rows)})
 
     def passed(self, name: str, rows: int) -> None:
         """Rows that a transform handed on, known from the sink that it feeds."""

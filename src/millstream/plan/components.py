@@ -8,7 +8,7 @@ Rows that a node cannot handle leave it in the column `REJECT` (raw row and erro
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -65,6 +65,10 @@ class NodeContext:
     """Input → the column that holds its event time, where one is declared."""
     memory: dict[str, Any] = field(default_factory=dict)
     """What the node keeps for the length of a run."""
+    pipeline: str = ""
+    """The pipeline's name."""
+    primary_key: tuple[str, ...] = ()
+    """The columns that the node is keyed by, where it says so."""
 
     @property
     def event_time(self) -> str:
@@ -81,6 +85,8 @@ class Epoch:
     number: int
     digest: str
     time: str
+    context: NodeContext | None = field(default=None, repr=False, compare=False)
+    """The sink's place in the pipeline; the engine gives it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +121,7 @@ class Component(BaseModel):
     adjustable: ClassVar[frozenset[str]] = frozenset()
     """Options that may change between runs without touching what progress means."""
     connects: ClassVar[bool] = False
-    """Whether it reaches an outside system by a connection."""
+    """Whether it reaches an outside system by a connection, whose options are its own where it does not give them itself."""
 
     def extras(self) -> tuple[str, ...]:
         """The extras that these options need."""
@@ -173,16 +179,26 @@ class Source(Component):
         """All rows that are there now, as a plain frame."""
         raise NotImplementedError
 
-    def exhausted(self, offset: Any) -> bool:
-        """Whether a bounded source ends at or before this offset."""
+    def exhausted(self, offset: Any, context: NodeContext | None = None) -> bool:
+        """Whether a bounded source ends at or before this offset. The engine gives the context: an end may be pinned there."""
         return False
 
     def rows_between(self, start: Any, end: Any) -> int | None:
         """How many rows lie between two offsets, where they tell; `start` is None at the beginning."""
         return None
 
-    def committed(self, offset: Any) -> None:
-        """Called once every query that reads the source has committed up to the offset."""
+    def waiting(self, offset: Any, latest: Any) -> int | None:
+        """How many rows lie between an offset and the last one that there is; None when offsets do not tell."""
+        return None
+
+    def reached(self, offsets: Sequence[Any]) -> Any:
+        """The offset that all of several readers have come to; None when it cannot be told."""
+        return offsets[0] if all(offset == offsets[0] for offset in offsets) else None
+
+    def committed(self, spark: SparkSession, offset: Any, context: NodeContext) -> None:
+        """Called once every query that reads the source has committed up to the offset, in a thread of its own. What it raises is noted
+        and does no harm: this offset, or a later one, comes again.
+        """
 
 
 class Transform(Component):

@@ -16,6 +16,7 @@ from millstream.plan.components import Component, Transform
 from millstream.plan.declarations import UserFunction, user_function
 from millstream.plan.functions import FunctionRef
 from millstream.plan.nodes import CommonOptions, Node, WiredOptions
+from millstream.plan.secrets import masked
 from millstream.plan.settings import Settings
 from millstream.plan.topology import Topology
 from millstream.registry import KINDS, Kind, Registry
@@ -44,7 +45,7 @@ def to_document(topology: Topology) -> dict[str, Any]:
     if settings:
         document["settings"] = settings
     if topology.connections:
-        document["connections"] = {connection.name: dict(connection.options) for connection in topology.connections}
+        document["connections"] = {connection.name: masked("", connection.options) for connection in topology.connections}
     return document
 
 

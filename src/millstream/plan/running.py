@@ -22,6 +22,8 @@ class RunOptions:
     """Finish a half-done epoch with a plan that may differ from the one it was begun with."""
     watch: Callable[[Snapshot], None] | None = None
     """Called several times a second while the pipeline runs."""
+    tell: Callable[[str], None] = lambda _: None
+    """Called with a sentence when something takes time before the run begins: jars that are fetched."""
     stop: threading.Event = field(default_factory=threading.Event)
     """Set it to stop after the running epoch."""
 

@@ -17,6 +17,7 @@ from pydantic_core import CoreSchema, core_schema
 
 SCHEME = "secret://"
 MASK = "***"
+_TELLING = ("password", "secret", "token", "key", "credential")
 
 
 class Secret:
@@ -76,6 +77,14 @@ def _referenced(value: Any) -> Any:
 
 TextOrSecret = Annotated[str | Secret, BeforeValidator(_referenced)]
 """A text that may be given as a reference to a secret."""
+
+
+def masked(name: str, value: Any) -> Any:
+    """An option that may hold anything: references to secrets stay, other values under telling names are hidden, at any depth."""
+    if isinstance(value, dict):
+        return {inner: masked(str(inner), part) for inner, part in value.items()}
+    telling = any(word in name.lower() for word in _TELLING)
+    return MASK if telling and value is not None and not str(value).startswith(SCHEME) else value
 
 
 class Redactor:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
@@ -14,6 +15,7 @@ from millstream.plan.document import inputs_for
 from millstream.plan.nodes import CommonOptions, Node, WiredOptions
 from millstream.plan.secrets import SCHEME
 from millstream.registry import Kind, Registry
+from millstream.spec.layers import overlay
 from millstream.spec.problems import diagnose, field_names
 from millstream.spec.tree import Items, Map, Scalar, Tree, locate, plain
 
@@ -21,7 +23,7 @@ from millstream.spec.tree import Items, Map, Scalar, Tree, locate, plain
 class NodeBuilder:
     """Builds the nodes of a file; what cannot be built is reported and remembered in `broken_names`."""
 
-    def __init__(self, registry: Registry, problems: list[Diagnostic], connections: set[str]) -> None:
+    def __init__(self, registry: Registry, problems: list[Diagnostic], connections: Mapping[str, Map]) -> None:
         self.registry, self.problems, self.connections = registry, problems, connections
         self.broken_names: set[str] = set()
 
@@ -63,6 +65,7 @@ class NodeBuilder:
         model = self._class(kind, what, block, span)
         if model is None:
             return None
+        block = self._connected(model, block)
         common: type[CommonOptions] = CommonOptions if kind == "source" else WiredOptions
         component, options = self._validated(model, common, block, what, span)
         if component is None or options is None:
@@ -72,6 +75,13 @@ class NodeBuilder:
         declared = options.inputs if isinstance(options, WiredOptions) else ()
         shared = CommonOptions.model_validate(options.model_dump(exclude={"inputs"}))
         return Node(name, component, inputs_for(component, declared), shared, span, spans_of(block))
+
+    def _connected(self, model: type[Component], block: Map) -> Map:
+        """The node's options over those of its connection, each with its own place. Without a name it is the one called like the type."""
+        named = plain(block.entries["connection"]) if "connection" in block.entries else model.type
+        below = self.connections.get(str(named)) if model.connects else None
+        merged = overlay(below, block)
+        return replace(merged, span=block.span) if isinstance(merged, Map) else block
 
     def _class(self, kind: Kind, what: str, block: Map, span: Span) -> type[Component] | None:
         if "type" not in block.entries:

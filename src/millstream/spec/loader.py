@@ -78,8 +78,9 @@ class _Loader:
     def load(self, text: str) -> Loaded:
         root = self._root(text)
         name = str(plain(root.entries["name"])) if "name" in root.entries else self.path.stem
-        connections = self._connections(root)
-        builder = NodeBuilder(self.registry, self.problems, {connection.name for connection in connections})
+        trees = self._connections(root)
+        connections = tuple(Connection(each, plain(tree), self._origins(tree)) for each, tree in trees.items())
+        builder = NodeBuilder(self.registry, self.problems, trees)
         nodes = [node for kind in KINDS for node in builder.section(kind, root.entries.get(f"{kind}s"))]
         settings, origins = self._settings(root)
         tests = tuple(self._tests(root.entries.get("tests")))
@@ -119,23 +120,23 @@ class _Loader:
             self.problems += diagnose(error, tree, "settings", [Settings])
             return Settings(), {}
 
-    def _connections(self, root: Map) -> tuple[Connection, ...]:
+    def _connections(self, root: Map) -> dict[str, Map]:
         config = self.config.entries.get("connections") if self.config else None
         tree = overlay(root.entries.get("connections"), config)
         names = tree.entries if isinstance(tree, Map) else None
         tree = overlay(tree, from_environment("connections", names, self.environ))
         if tree is None:
-            return ()
+            return {}
         if not isinstance(tree, Map):
             self.problems.append(Diagnostic("MS008", "`connections` must be a map of named connections", tree.span))
-            return ()
-        return tuple(self._connection(name, child) for name, child in tree.entries.items())
+            return {}
+        return {name: self._connection(name, child) for name, child in tree.entries.items()}
 
-    def _connection(self, name: str, tree: Tree) -> Connection:
-        if not isinstance(tree, Map):
-            self.problems.append(Diagnostic("MS008", f"connection `{name}` must be a map of options", tree.span))
-            return Connection(name, {})
-        return Connection(name, plain(tree), self._origins(tree))
+    def _connection(self, name: str, tree: Tree) -> Map:
+        if isinstance(tree, Map):
+            return tree
+        self.problems.append(Diagnostic("MS008", f"connection `{name}` must be a map of options", tree.span))
+        return Map({}, {}, tree.span)
 
     def _origins(self, tree: Tree, prefix: str = "") -> dict[str, str]:
         """option.suboption → the layer it comes from"""

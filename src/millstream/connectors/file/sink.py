@@ -20,10 +20,10 @@ import pyarrow as pa
 from pydantic import Field
 
 from millstream.clients.storage import Storage, is_local, open_storage
-from millstream.connectors.file.formats import WRITING, FormatOptions, WriteFormat, extras_of
+from millstream.clients.writing import write
+from millstream.connectors.file.formats import SHUFFLED_PER_BYTE, WRITING, FormatOptions, WriteFormat, extras_of
 from millstream.connectors.file.manifests import Entry, Manifests, Move, key_of, keys
 from millstream.connectors.file.staging import STAGING, clear, final_name, finish, is_hidden, move
-from millstream.connectors.file.writing import write
 from millstream.errors import Diagnostic, RunError, nearest
 from millstream.plan.components import Epoch, LedgerEntry, NodeContext, Problem, Sink, Staged
 from millstream.plan.options import Columns, Size
@@ -88,7 +88,7 @@ class FileSink(Sink):
         root = self._root(frame.sparkSession)
         folder = f"{STAGING}/{key_of(epoch)}-{epoch.number:08d}-{uuid.uuid4().hex[:8]}"
         options = {**WRITING.get(self.format, {}), **self.options}
-        size = self.target_file_size.bytes if self.target_file_size else None
+        size = round(self.target_file_size.bytes * SHUFFLED_PER_BYTE.get(self.format, 1.1)) if self.target_file_size else None
         try:
             written = write(frame, f"{root.url}/{folder}", self.format, self.partition_by, options, size)
         except BaseException:

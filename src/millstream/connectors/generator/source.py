@@ -106,7 +106,7 @@ class GeneratorSource(Source):
         rejects = [f"CAST(NULL AS struct<raw: string, error: string>) AS {REJECT}"] if context.isolate else []
         return frame.selectExpr(*map(quoted, self.fields), *rejects)
 
-    def exhausted(self, offset: Any) -> bool:
+    def exhausted(self, offset: Any, context: NodeContext | None = None) -> bool:
         return self.rows is not None and self._count(offset) >= self.rows
 
     def rows_between(self, start: Any, end: Any) -> int:

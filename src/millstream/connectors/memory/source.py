@@ -124,7 +124,7 @@ class MemorySource(Source):
     def table(self, spark: SparkSession, context: NodeContext) -> DataFrame:
         return spark.createDataFrame(self._table())
 
-    def exhausted(self, offset: Any) -> bool:
+    def exhausted(self, offset: Any, context: NodeContext | None = None) -> bool:
         """Spark's file source counts its epochs from 0; every part is one of them."""
         parsed = json.loads(offset) if isinstance(offset, str) else offset
         epochs = sum(1 for _ in self._parts()) if len(self.batches) > 1 or self.rows_per_epoch else 1

@@ -10,8 +10,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from millstream.connectors.file.formats import SHUFFLED_PER_BYTE
-
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
@@ -29,12 +27,12 @@ class Written:
 def write(
     frame: DataFrame, url: str, format_name: str, partition_by: tuple[str, ...], options: Mapping[str, str], size: int | None
 ) -> Written:
-    """Write a frame into a new directory."""
+    """Write a frame into a new directory; `size` is that of the shuffled rows of a file."""
     session, java = frame.sparkSession, _Java(frame)
     target = session._jsparkSession
     if size is not None:
         frame = frame.hint("rebalance", *partition_by)
-        target = _cut_into(target, round(size * SHUFFLED_PER_BYTE.get(format_name, 1.1)))
+        target = _cut_into(target, size)
     command = _command(java, target, format_name, partition_by, {**options, "path": url}, frame._jdf.queryExecution().analyzed())
     everything = java("org.apache.spark.sql.execution.CommandExecutionMode").ALL()
     execution = target.sessionState().executePlan(command, everything)

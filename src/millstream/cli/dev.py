@@ -1,0 +1,41 @@
+"""`millstream dev`: throwaway servers for trying things out. The address goes to stdout; the server lives until Ctrl-C."""
+
+from __future__ import annotations
+
+import signal
+import time
+from typing import Annotated
+
+import typer
+
+from millstream.cli.output import narrate
+
+dev = typer.Typer(help="Start throwaway servers on this machine.", no_args_is_help=True)
+_TICK_SECONDS = 0.2
+
+
+@dev.callback()
+def _group() -> None:
+    """Servers for trying things out."""
+
+
+@dev.command()
+def kafka(
+    port: Annotated[int, typer.Option(min=0, max=65535, help="The port to listen on; 0 takes a free one.")] = 9092,
+) -> None:
+    """Start a Kafka broker, print its address, and stop it on Ctrl-C. Its data goes with it."""
+    from millstream.dev.brokerjars import KAFKA
+    from millstream.dev.kafka import start_broker
+
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    with start_broker(port, progress=narrate) as broker:
+        print(broker.address, flush=True)
+        narrate(f"Kafka {KAFKA} is ready; Ctrl-C stops it and removes its data")
+        try:
+            while broker.running:
+                time.sleep(_TICK_SECONDS)
+        except KeyboardInterrupt:
+            narrate("stopped")
+            return
+    narrate("the broker has ended by itself")
+    raise typer.Exit(1)

@@ -1,0 +1,1 @@
+"""Kafka: events in and out."""

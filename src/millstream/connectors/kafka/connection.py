@@ -1,0 +1,155 @@
+"""How to reach a cluster: options that every Kafka component has, from the node or from `connections`, and the client's properties.
+
+Certificates are read here and handed on as text: workers on other machines need no files.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import ClassVar, Literal
+
+from pydantic import BaseModel, ConfigDict, model_validator
+
+from millstream.errors import Diagnostic, SetupError
+from millstream.plan.components import Component, Problem
+from millstream.plan.secrets import Secret, TextOrSecret
+
+_MODULES = {
+    "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
+    "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
+    "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
+    "OAUTHBEARER": "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule",
+}
+_OAUTH_HANDLER = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginCallbackHandler"
+
+
+class KafkaSecurity(BaseModel):
+    """How to log in and to encrypt."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = "PLAINTEXT"
+    """Kafka's `security.protocol`."""
+    mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"] | None = None
+    """How to log in, for the protocols that begin with SASL."""
+    username: TextOrSecret | None = None
+    """The user; with OAUTHBEARER the client's id."""
+    password: Secret | None = None
+    """The password; with OAUTHBEARER the client's secret."""
+    token_url: str | None = None
+    """Where OAUTHBEARER gets its tokens."""
+    scope: str | None = None
+    """The scope that OAUTHBEARER asks for."""
+    ca: Path | None = None
+    """A PEM file with the authorities that sign the brokers' certificates. Default: those that Java trusts."""
+    certificate: Path | None = None
+    """A PEM file with the client's own certificate chain."""
+    key: Path | None = None
+    """A PEM file with the certificate's private key (PKCS#8)."""
+    key_password: Secret | None = None
+    """The key's password."""
+    verify_hostname: bool = True
+    """Whether a broker's certificate must name its host."""
+
+    @model_validator(mode="after")
+    def _complete(self) -> KafkaSecurity:
+        if self.protocol.startswith("SASL") and (self.mechanism is None or self.username is None or self.password is None):
+            raise ValueError(f"`{self.protocol}` needs `mechanism`, `username` and `password`")
+        if self.mechanism and not self.protocol.startswith("SASL"):
+            raise ValueError(f"`mechanism` goes with SASL_SSL or SASL_PLAINTEXT, not with {self.protocol}")
+        if self.mechanism == "OAUTHBEARER" and not self.token_url:
+            raise ValueError("`OAUTHBEARER` needs `token_url`")
+        if (self.certificate is None) != (self.key is None):
+            raise ValueError("`certificate` and `key` go together")
+        return self
+
+    def properties(self) -> dict[str, str]:
+        """The Java client's properties, secrets revealed."""
+        found: dict[str, str] = {"security.protocol": self.protocol}
+        if self.mechanism:
+            found |= {"sasl.mechanism": self.mechanism, "sasl.jaas.config": self._login()}
+        if self.mechanism == "OAUTHBEARER":
+            found |= {"sasl.oauthbearer.token.endpoint.url": self.token_url or "", "sasl.login.callback.handler.class": _OAUTH_HANDLER}
+        if self.ca:
+            found |= {"ssl.truststore.type": "PEM", "ssl.truststore.certificates": _text(self.ca)}
+        if self.certificate and self.key:
+            chain = {"ssl.keystore.certificate.chain": _text(self.certificate), "ssl.keystore.key": _text(self.key)}
+            found |= {"ssl.keystore.type": "PEM", **chain}
+        if self.key_password:
+            found["ssl.key.password"] = self.key_password.reveal()
+        if not self.verify_hostname:
+            found["ssl.endpoint.identification.algorithm"] = ""
+        return found
+
+    def native(self) -> dict[str, str]:
+        """The same for librdkafka, which Python's client is made of."""
+        found: dict[str, str] = {"security.protocol": self.protocol}
+        if self.mechanism == "OAUTHBEARER":
+            found |= {"sasl.oauthbearer.method": "oidc", "sasl.oauthbearer.token.endpoint.url": self.token_url or ""}
+            found |= {"sasl.oauthbearer.client.id": _revealed(self.username), "sasl.oauthbearer.client.secret": _revealed(self.password)}
+            found |= {"sasl.oauthbearer.scope": self.scope} if self.scope else {}
+        elif self.mechanism:
+            found |= {"sasl.username": _revealed(self.username), "sasl.password": _revealed(self.password)}
+        if self.mechanism:
+            found["sasl.mechanism"] = self.mechanism
+        if self.ca:
+            found["ssl.ca.pem"] = _text(self.ca)
+        if self.certificate and self.key:
+            found |= {"ssl.certificate.pem": _text(self.certificate), "ssl.key.pem": _text(self.key)}
+        if self.key_password:
+            found["ssl.key.password"] = self.key_password.reveal()
+        if not self.verify_hostname:
+            found["ssl.endpoint.identification.algorithm"] = "none"
+        return found
+
+    def _login(self) -> str:
+        names = ("clientId", "clientSecret") if self.mechanism == "OAUTHBEARER" else ("username", "password")
+        values = (_revealed(self.username), _revealed(self.password))
+        words = [f"{name}={_quoted(value)}" for name, value in zip(names, values, strict=True)]
+        words += [f"scope={_quoted(self.scope)}"] if self.scope else []
+        return f"{_MODULES[self.mechanism or 'PLAIN']} required {' '.join(words)};"
+
+
+class KafkaComponent(Component):
+    """What the source and the sink have in common."""
+
+    type: ClassVar[str] = "kafka"
+    extra: ClassVar[str] = "kafka"
+    connects: ClassVar[bool] = True
+
+    bootstrap_servers: str = ""
+    """The brokers, as `host:port, host:port`. **Required**, here or in the connection."""
+    security: KafkaSecurity = KafkaSecurity()
+    """Encryption and login."""
+
+    def client(self) -> dict[str, str]:
+        """Properties of the Java client."""
+        return {"bootstrap.servers": self.bootstrap_servers.replace(" ", ""), **self.security.properties()}
+
+    def native_client(self) -> dict[str, str]:
+        """Properties of librdkafka."""
+        return {"bootstrap.servers": self.bootstrap_servers.replace(" ", ""), **self.security.native()}
+
+    def missing(self) -> list[Problem]:
+        """What nobody gave."""
+        if self.bootstrap_servers.strip():
+            return []
+        help_ = "give it here, or for all nodes under `connections: {kafka: {bootstrap_servers: …}}`"
+        return [Problem("MS007", "a Kafka node needs `bootstrap_servers`", help=help_)]
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise SetupError(Diagnostic("MS001", f"`{path}` cannot be read: {(error.strerror or str(error)).lower()}")) from None
+
+
+def _revealed(value: str | Secret | None) -> str:
+    return value.reveal() if isinstance(value, Secret) else value or ""
+
+
+def _quoted(value: str) -> str:
+    """A value in the login module's own syntax."""
+    escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'

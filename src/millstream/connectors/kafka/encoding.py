@@ -1,0 +1,147 @@
+"""Rows become messages, by Spark's own expressions: key, value, headers, the lane, and the row's place in the epoch.
+
+A key has one lane, so one writer; the place keeps the order of the frame within the lane. Which partition a key goes to is the
+producer's matter (murmur2, as Java's clients do), and not the lane's: a lane is a writer, not a partition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from millstream.connectors.kafka.decoding import Format
+from millstream.errors import Diagnostic, RunError
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+MARK = "millstream-message"
+OP = "_op"
+_OVERHEAD = 256
+"""What a message's frame takes, at most."""
+_DEBEZIUM = {"i": "c", "u": "u", "d": "d"}
+
+
+@dataclass(frozen=True, slots=True)
+class Encoding:
+    """How rows become messages."""
+
+    node: str
+    format: Format
+    value: tuple[str, ...]
+    key: tuple[str, ...]
+    key_format: Literal["string", "json", "bytes"]
+    options: Mapping[str, str]
+    static: Mapping[str, str]
+    """Headers that are the same for all."""
+    dynamic: Mapping[str, str]
+    """Header → column."""
+    deletes: Literal["tombstone", "row", "drop"]
+    limit: int
+    """The most bytes of a message."""
+    too_large: Literal["fail", "drop"]
+
+
+def encoded(frame: DataFrame, encoding: Encoding) -> DataFrame:
+    """`key`, `value` and `headers` of every row, in the frame's order."""
+    from pyspark.sql import functions as F
+
+    changes = OP in frame.columns
+    if changes and encoding.deletes == "tombstone" and not encoding.key:
+        message = f"`{encoding.node}` writes deletes as tombstones, and a tombstone without a key deletes nothing"
+        raise RunError(Diagnostic("MS007", message, help="give `key`, or `deletes: row` or `deletes: drop`"))
+    if changes and encoding.deletes == "drop":
+        frame = frame.where(F.coalesce(F.col(OP) != "d", F.lit(True)))
+    value = _value(frame, encoding)
+    if changes and encoding.deletes == "tombstone":
+        value = F.when(F.coalesce(F.col(OP) != "d", F.lit(True)), value)
+    columns = [_key(encoding).alias("key"), value.alias("value")]
+    headers = _headers(frame, encoding, changes)
+    if headers is not None:
+        columns.append(headers.alias("headers"))
+    return _fitting(frame.select(*columns), encoding)
+
+
+def in_lanes(messages: DataFrame, lanes: int) -> DataFrame:
+    """With the lane of each message and its place. Messages without a key are spread."""
+    from pyspark.sql import functions as F
+
+    spread = F.pmod(F.xxhash64(F.coalesce("key", "value")), F.lit(lanes)).cast("int")
+    return messages.select(spread.alias("lane"), F.monotonically_increasing_id().alias("place"), "*")
+
+
+def _value(frame: DataFrame, encoding: Encoding) -> Column:
+    from pyspark.sql import functions as F
+
+    columns = [F.col(_quoted(name)) for name in _value_columns(frame, encoding)]
+    if encoding.format == "json":
+        return F.to_json(F.struct(*columns), {"ignoreNullFields": "false", **encoding.options}).cast("binary")
+    if encoding.format == "csv":
+        return F.to_csv(F.struct(*columns), dict(encoding.options)).cast("binary")
+    return columns[0].cast("binary") if encoding.format == "bytes" else columns[0].cast("string").cast("binary")
+
+
+def _value_columns(frame: DataFrame, encoding: Encoding) -> list[str]:
+    """Those that the user names, or all that are no header and not the operation; of text and bytes there is one: no key either."""
+    if encoding.value:
+        return list(encoding.value)
+    left = [name for name in frame.columns if name not in encoding.dynamic.values() and name != OP]
+    if encoding.format in {"string", "bytes"}:
+        return ["value"] if "value" in left else [name for name in left if name not in encoding.key][:1] or left[:1]
+    return left
+
+
+def _key(encoding: Encoding) -> Column:
+    from pyspark.sql import functions as F
+
+    columns = [F.col(_quoted(name)) for name in encoding.key]
+    if not columns:
+        return F.lit(None).cast("binary")
+    if encoding.key_format == "json":
+        return F.to_json(F.struct(*columns), {"ignoreNullFields": "false"}).cast("binary")
+    if encoding.key_format == "bytes":
+        return columns[0].cast("binary")
+    texts = [column.cast("string") for column in columns]
+    joined = texts[0] if len(texts) == 1 else F.concat_ws(":", *[F.coalesce(text, F.lit("")) for text in texts])
+    return joined.cast("binary")
+
+
+def _headers(frame: DataFrame, encoding: Encoding, changes: bool) -> Column | None:
+    from pyspark.sql import functions as F
+
+    kinds = dict(frame.dtypes)
+    values = {name: F.lit(text).cast("binary") for name, text in encoding.static.items()}
+    for name, column in encoding.dynamic.items():
+        cell = F.col(_quoted(column))
+        values[name] = cell if kinds[column] == "binary" else cell.cast("string").cast("binary")
+    if changes:
+        code = F.lit(None).cast("string")
+        for ours, theirs in _DEBEZIUM.items():
+            code = F.when(F.col(OP) == ours, F.lit(theirs)).otherwise(code)
+        values["dbz.op"] = code.cast("binary")
+    if not values:
+        return None
+    pairs = [F.when(value.isNotNull(), F.struct(F.lit(name).alias("key"), value.alias("value"))) for name, value in values.items()]
+    return F.filter(F.array(*pairs), lambda pair: pair.isNotNull())
+
+
+def _fitting(messages: DataFrame, encoding: Encoding) -> DataFrame:
+    """Messages larger than the limit are told, or left out: Kafka would refuse them with everything else in the transaction."""
+    from pyspark.sql import functions as F
+
+    size = F.lit(_OVERHEAD) + F.coalesce(F.octet_length("key"), F.lit(0)) + F.coalesce(F.octet_length("value"), F.lit(0))
+    if "headers" in messages.columns:
+        size = size + F.aggregate(
+            "headers", F.lit(0), lambda sum_, pair: sum_ + F.octet_length(pair["key"]) + F.octet_length(pair["value"]) + F.lit(8)
+        )
+    fits = size <= encoding.limit
+    if encoding.too_large == "drop":
+        return messages.where(fits)
+    text = f"{MARK}: {encoding.node}: a message of %d bytes is too large, key %s; the limit is {encoding.limit}"
+    said = F.format_string(text, size, F.left(F.coalesce(F.col("key").cast("string"), F.lit("(none)")), F.lit(80)))
+    return messages.where(F.when(fits, F.lit(True)).otherwise(F.raise_error(said).cast("boolean")))
+
+
+def _quoted(name: str) -> str:
+    return f"`{name.replace('`', '``')}`"

@@ -1,0 +1,221 @@
+"""Kafka as a source: Spark's own connector reads, the cluster is asked first, and messages become rows on the way.
+
+Offsets are Spark's, in the checkpoint. What the checkpoint cannot know by itself is pinned beside them at the first start: which
+cluster and which topics (by their ids) the offsets belong to, and where a bounded source ends. The consumer group gets the committed
+offsets for others to see; nothing is ever read from it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+
+import pyarrow as pa
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from millstream.clients.kafka import KafkaAdmin, Topic, opened
+from millstream.connectors.kafka.connection import KafkaComponent
+from millstream.connectors.kafka.decoding import METADATA, Decoding, Format, Part, before, decoded
+from millstream.connectors.kafka.identity import known, require_same
+from millstream.connectors.kafka.positions import Position, pin_ends, pinned_ends, start_options
+from millstream.connectors.kafka.values import FormatOptions, option_problems
+from millstream.errors import RunError, TransientError
+from millstream.plan import types
+from millstream.plan.components import NodeContext, Problem, Source
+from millstream.plan.options import Columns, Duration, Expression, SchemaMap
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+class BoundedMode(BaseModel):
+    """Read up to an end that is fixed at the first start, then end."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    type: Literal["bounded"]
+    """Read what is there, then end."""
+    until: Position = "latest"
+    """Where the end is: `latest` (what is there at the first start), a time that has passed, or offsets by partition."""
+
+
+class ContinuousMode(BaseModel):
+    """Go on reading messages as they arrive."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    type: Literal["continuous"]
+    """Wait for more."""
+
+
+class KafkaSource(KafkaComponent, Source):
+    """Reads topics of a Kafka cluster, each message once. Messages of transactions are read when they are committed, and aborted ones
+    never. New partitions, and new topics of a `pattern`, are picked up as they appear, from their first message.
+
+    A message that does not fit is bad: `on_error` says what becomes of it; a dead letter holds topic, partition, offset, key and value.
+    After every epoch the offsets are committed to the consumer group `millstream.<pipeline>.<source>`, so that tools which show lag
+    work as usual. The pipeline itself goes by its checkpoint.
+    """
+
+    summary: ClassVar[str] = "Read messages of Kafka topics."
+    example: ClassVar[str] = """
+        orders:
+          type: kafka
+          bootstrap_servers: localhost:9092
+          topic: shop.orders
+          format: json
+          schema: {id: int64, user: string, amount: "decimal(18,2)", at: timestamp}
+          starting_offsets: earliest
+    """
+    adjustable: ClassVar[frozenset[str]] = frozenset(
+        {"bootstrap_servers", "security", "max_rows_per_epoch", "min_rows", "max_wait", "on_data_loss", "consumer"}
+    )
+
+    topic: str | None = None
+    """The topic. One of `topic`, `topics` and `pattern` is needed."""
+    topics: Columns = ()
+    """Several topics with messages of one kind."""
+    pattern: str | None = None
+    """All topics whose whole name matches this regular expression, also those that come later."""
+    format: Format
+    """How values are written: `json` objects, `csv` rows, `string` for text, `bytes` as they are."""
+    columns: SchemaMap | None = Field(default=None, alias="schema")
+    """Column → type, for `json` and `csv`. Text and bytes have one column, `value`."""
+    options: FormatOptions = Field(default={})
+    """Options of Spark's parser for `json` or `csv`, such as `delimiter` or `timestampFormat`."""
+    key: SchemaMap | None = None
+    """Columns of the message's key: column → type. Default: the key is not read."""
+    key_format: Literal["string", "json", "bytes"] = "string"
+    """How keys are written: as text (several columns are joined by `:`), as a JSON object, or as bytes."""
+    starting_offsets: Position = "earliest"
+    """Where to begin at the first start: `earliest`, `latest`, a time such as `2026-01-01T00:00:00Z`, or offsets by partition
+    (`{0: 100, 1: latest}`; with several topics `{orders: {0: 100}}`). Partitions that are not named begin at their first message."""
+    mode: Annotated[BoundedMode | ContinuousMode, Field(discriminator="type")] = ContinuousMode(type="continuous")
+    """`{type: continuous}`, or `{type: bounded, until: latest}`."""
+    include_metadata: bool = False
+    """Whether rows have the columns `__kafka_topic`, `__kafka_partition`, `__kafka_offset`, `__kafka_timestamp`, `__kafka_headers` and
+    `__kafka_key`."""
+    filter: Expression | None = None
+    """Keep the rows for which this is true. It may use all columns, those of `include_metadata` too."""
+    max_rows_per_epoch: int | None = Field(default=None, ge=1)
+    """The most messages that an epoch takes. Default: all that are there."""
+    min_rows: int | None = Field(default=None, ge=1)
+    """Wait for so many messages before an epoch begins, but no longer than `max_wait`."""
+    max_wait: Duration = Duration("1m")
+    """How long `min_rows` may wait."""
+    on_data_loss: Literal["fail", "continue"] = "fail"
+    """What happens when messages are gone that were not read yet, because Kafka's retention removed them or the topic was made anew."""
+    consumer: FormatOptions = Field(default={})
+    """Properties of Kafka's consumer, such as `fetch.max.bytes`."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _older_names(cls, values: Any) -> Any:
+        if isinstance(values, dict) and "data_format" in values and "format" not in values:
+            return {("format" if name == "data_format" else name): value for name, value in values.items()}
+        return values
+
+    def problems(self, inputs: Mapping[str, pa.Schema | None], directory: Path) -> list[Problem]:
+        return [*self.missing(), *option_problems(self)]
+
+    @property
+    def bounded(self) -> bool:
+        return isinstance(self.mode, BoundedMode)
+
+    def output(self) -> pa.Schema:
+        metadata = types.schema(METADATA) if self.include_metadata else pa.schema([])
+        return pa.schema([*(types.schema(self.key) if self.key else ()), *self.values(), *metadata])
+
+    def values(self) -> pa.Schema:
+        """The columns of the value."""
+        plain = {"value": "binary" if self.format == "bytes" else "string"}
+        return types.schema(self.columns or plain)
+
+    def read(self, spark: SparkSession, context: NodeContext) -> DataFrame:
+        with self._asking(spark, context) as admin:
+            topics = self._topics(admin)
+            require_same(admin, topics, context, self.on_data_loss)
+            ends = pin_ends(context.storage, admin, topics, self.mode.until, context.name) if isinstance(self.mode, BoundedMode) else None
+        frame = spark.readStream.format("kafka").options(**self._options(), **start_options(self.starting_offsets, topics)).load()
+        return decoded(before(frame, ends) if ends is not None else frame, self._decoding(context))
+
+    def table(self, spark: SparkSession, context: NodeContext) -> DataFrame:
+        with self._asking(spark, context) as admin:
+            topics = self._topics(admin)
+        options = {name: value for name, value in self._options().items() if "Trigger" not in name}
+        frame = spark.read.format("kafka").options(**options, **start_options(self.starting_offsets, topics)).load()
+        return decoded(frame, self._decoding(context))
+
+    def exhausted(self, offset: Any, context: NodeContext | None = None) -> bool:
+        ends = pinned_ends(context.storage) if context is not None and self.bounded else None
+        if ends is None:
+            return False
+        come = parsed_offset(offset)
+        return all(come.get(topic, {}).get(str(p), 0) >= end for topic, parts in ends.items() for p, end in parts.items())
+
+    def waiting(self, offset: Any, latest: Any) -> int:
+        come = parsed_offset(offset)
+        ends = [(end, come.get(topic, {}).get(p, 0)) for topic, parts in parsed_offset(latest).items() for p, end in parts.items()]
+        return sum(max(0, end - start) for end, start in ends)
+
+    def reached(self, offsets: Sequence[Any]) -> Any:
+        """The least offset of each partition that every reader has seen."""
+        first, *rest = [parsed_offset(offset) for offset in offsets]
+        return {
+            topic: {p: min(o, *(other[topic][p] for other in rest)) if rest else o for p, o in parts.items() if _seen(rest, topic, p)}
+            for topic, parts in first.items()
+        }
+
+    def committed(self, spark: SparkSession, offset: Any, context: NodeContext) -> None:
+        with opened(spark._jvm, self.client()) as admin:
+            admin.commit(group_of(context), parsed_offset(offset))
+
+    @contextmanager
+    def _asking(self, spark: SparkSession, context: NodeContext) -> Iterator[KafkaAdmin]:
+        """A cluster that has never answered has a wrong address: that is no temporary failure."""
+        try:
+            with opened(spark._jvm, self.client()) as admin:
+                yield admin
+        except TransientError as error:
+            raise error if known(context) else RunError(error.diagnostics) from None
+
+    def _topics(self, admin: KafkaAdmin) -> dict[str, Topic]:
+        if self.pattern is None:
+            return admin.topics([self.topic] if self.topic else self.topics)
+        return admin.topics(name for name in admin.names() if re.fullmatch(self.pattern, name))
+
+    def _options(self) -> dict[str, str]:
+        chosen = {"subscribePattern": self.pattern} if self.pattern else {"subscribe": self.topic or ",".join(self.topics)}
+        options = {"failOnDataLoss": str(self.on_data_loss == "fail").lower(), "kafka.isolation.level": "read_committed", **chosen}
+        options |= {f"kafka.{name}": value for name, value in {**self.consumer, **self.client()}.items()}
+        if self.include_metadata or self.filter:
+            options["includeHeaders"] = "true"
+        if self.max_rows_per_epoch:
+            options["maxOffsetsPerTrigger"] = str(self.max_rows_per_epoch)
+        if self.min_rows and not self.bounded:
+            options |= {"minOffsetsPerTrigger": str(self.min_rows), "maxTriggerDelay": f"{self.max_wait.milliseconds}ms"}
+        return options
+
+    def _decoding(self, context: NodeContext) -> Decoding:
+        value = Part(self.format, self.values(), self.options, "value")
+        key = Part(self.key_format, types.schema(self.key), {}, "key") if self.key else None
+        return Decoding(context.name, value, key, self.filter, self.include_metadata, context.isolate)
+
+
+def group_of(context: NodeContext) -> str:
+    """The consumer group that shows how far the source has come."""
+    return f"millstream.{context.pipeline}.{context.name}"
+
+
+def parsed_offset(offset: Any) -> dict[str, dict[str, int]]:
+    """Spark's offset: topic → partition → the next message."""
+    found: dict[str, dict[str, int]] = json.loads(offset) if isinstance(offset, str) else offset
+    return found
+
+
+def _seen(others: list[dict[str, dict[str, int]]], topic: str, partition: str) -> bool:
+    return all(partition in other.get(topic, {}) for other in others)

@@ -1,0 +1,135 @@
+"""The topic that a sink writes to, as the driver sees it: made when it is missing, and known again at the next start.
+
+Markers live with the topic. Another cluster, or a topic that was deleted and made again, has none of them: that is found here, by the
+ids that were pinned at the first start, before a row is written twice.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from millstream.clients.kafka import KafkaAdmin
+from millstream.connectors.kafka.lanes import Job, marker
+from millstream.connectors.kafka.values import FormatOptions
+from millstream.errors import Diagnostic, RunError, SetupError, TransientError, nearest
+from millstream.plan.components import NodeContext
+
+_FILE, _SECONDS = "target.json", 20
+_ROOMY = 1 << 20
+
+
+class NewTopic(BaseModel):
+    """How a topic is made that is not there."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    partitions: int | None = Field(default=None, ge=1)
+    """How many partitions. Default: the cluster's."""
+    replication: int | None = Field(default=None, ge=1)
+    """On how many brokers each lies. Default: the cluster's."""
+    config: FormatOptions = Field(default={})
+    """The topic's own configuration, such as `cleanup.policy: compact`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The topic, as it is at the start of a run."""
+
+    partitions: int
+    limit: int
+    """The most bytes of a message that it takes."""
+
+
+def find(admin: KafkaAdmin, client: Mapping[str, str], topic: str, create: NewTopic | None, context: NodeContext) -> Target:
+    """The topic, made if need be, the same as at the last start."""
+    names = admin.names()
+    if topic not in names:
+        if create is None:
+            help_ = nearest(topic, names) or "`create: true` makes it"
+            raise RunError(Diagnostic("MS091", f"Kafka has no topic `{topic}`, which `{context.name}` is to write to", help=help_))
+        _create(client, topic, create)
+    found = admin.topics([topic])[topic]
+    _require_same({"cluster": admin.cluster(), topic: found.id}, topic, context)
+    return Target(found.partitions, _limit(client, topic))
+
+
+def require_client() -> None:
+    """Python's client, which transactions are made with."""
+    if importlib.util.find_spec("confluent_kafka") is None:
+        message = "a Kafka sink needs the package `confluent-kafka`"
+        raise SetupError(Diagnostic("MS045", message, help="`pip install 'millstream[kafka]'`, here and on the workers"))
+
+
+def known(context: NodeContext) -> bool:
+    """Whether the cluster has answered at an earlier start."""
+    return context.storage.exists(_FILE)
+
+
+def markers(client: Mapping[str, str], group: str, topic: str, partitions: int) -> dict[int, tuple[int, str]]:
+    """Lane → the last epoch that it has committed, and its digest. A transaction that a killed owner left open is not waited for: it ends
+    when the lane is opened again, and says nothing until then.
+    """
+    from confluent_kafka import Consumer, KafkaException
+
+    consumer = Consumer({**client, "group.id": group, "enable.auto.commit": False, "isolation.level": "read_uncommitted"})
+    job = Job(client, group, topic, 0, "", seconds=_SECONDS)
+    try:
+        found = {lane: marker(job, lane, consumer) for lane in range(partitions)}
+    except KafkaException as error:
+        raise TransientError(Diagnostic("MS090", f"Kafka does not say what `{topic}` holds: {error.args[0].str()}")) from None
+    finally:
+        consumer.close()
+    return {lane: held for lane, held in found.items() if held is not None}
+
+
+def _create(client: Mapping[str, str], topic: str, options: NewTopic) -> None:
+    from confluent_kafka import KafkaException
+    from confluent_kafka.admin import AdminClient
+    from confluent_kafka.admin import NewTopic as Request  # type: ignore[attr-defined]  # the package does not list its names
+
+    admin = AdminClient(dict(client))
+    request = Request(topic, options.partitions or -1, options.replication or -1, config=dict(options.config))
+    (future,) = admin.create_topics([request], operation_timeout=_SECONDS).values()
+    try:
+        future.result(_SECONDS)
+    except KafkaException as error:
+        if error.args[0].name() != "TOPIC_ALREADY_EXISTS":
+            raise RunError(Diagnostic("MS091", f"topic `{topic}` cannot be made: {error.args[0].str()}")) from None
+
+
+def _limit(client: Mapping[str, str], topic: str) -> int:
+    """The topic's own limit; a user who may not ask gets Kafka's usual one."""
+    from confluent_kafka import KafkaException
+    from confluent_kafka.admin import AdminClient, ConfigResource  # type: ignore[attr-defined]  # as above
+
+    resource: Any = ConfigResource(ConfigResource.Type.TOPIC, topic)
+    admin = AdminClient(dict(client))  # held: its answers end with it
+    (future,) = admin.describe_configs([resource]).values()
+    try:
+        return int(future.result(_SECONDS)["max.message.bytes"].value)
+    except (KafkaException, KeyError):
+        return _ROOMY
+
+
+def _require_same(now: dict[str, str], topic: str, context: NodeContext) -> None:
+    data = context.storage.read(_FILE)
+    pinned = json.loads(data) if data else {}
+    if pinned.get("cluster", now["cluster"]) != now["cluster"]:
+        message = (
+            f"`{context.name}` has written to another Kafka cluster until now: `{pinned['cluster']}`, and this one is `{now['cluster']}`"
+        )
+        raise RunError(
+            Diagnostic("MS094", message, help="correct `bootstrap_servers`, or `--reset QUERY` writes everything to the new one")
+        )
+    if pinned.get(topic, now[topic]) != now[topic]:
+        message = f"topic `{topic}` was deleted and made again since `{context.name}` wrote to it"
+        detail = "what it held of the epoch in progress is gone with it"
+        raise RunError(Diagnostic("MS094", message, detail=detail, help="`--reset QUERY` writes everything again"))
+    if data is None or topic not in pinned:
+        context.storage.put(_FILE, json.dumps({**pinned, **now}).encode())

@@ -1,0 +1,76 @@
+"""A pipeline in a process of its own, that dies where it is told: `kafka_victim.py PIPELINE DEATHS VARIANT`.
+
+A file in DEATHS is an order to die at the point that it is named after; whoever removes it, obeys. `variant` takes away one part of the
+protocol, for the controls: what it protects from must then be seen to happen.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from millstream.connectors.kafka import lanes, sink
+from millstream.connectors.kafka.logbook import Logbook
+from millstream.engine.engine import SparkEngine
+from millstream.plan.running import RunOptions
+from millstream.spec.files import load_pipeline
+
+
+def ordered(deaths: str, name: str) -> bool:
+    """Whether to die here. An order is obeyed once."""
+    try:
+        Path(deaths, name).unlink()
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def mortal(deaths: str, driver: int) -> Callable[[str, int], None]:
+    def passing(point: str, lane: int) -> None:
+        if ordered(deaths, f"driver-{point}"):
+            os.kill(driver, signal.SIGKILL)
+        if ordered(deaths, f"worker-{point}"):
+            os._exit(9)
+
+    return passing
+
+
+def dying_after_commit(deaths: str) -> Callable[..., None]:
+    commit = sink.KafkaSink.commit
+
+    def wrapped(self: Any, staged: Any, epoch: Any) -> None:
+        commit(self, staged, epoch)
+        if ordered(deaths, "driver-between"):
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    return wrapped
+
+
+def random_lanes(messages: Any, count: int) -> Any:
+    from pyspark.sql import functions as F
+
+    return messages.select((F.rand() * count).cast("int").alias("lane"), F.monotonically_increasing_id().alias("place"), "*")
+
+
+def no_marker(job: Any, lane: int, held: Any) -> None:
+    """Write, whatever the marker says."""
+
+
+def main(pipeline: str, deaths: str, variant: str) -> None:
+    os.chdir(Path(pipeline).parent)
+    lanes.passing = mortal(deaths, os.getpid())  # type: ignore[assignment]  # that is the test
+    sink.KafkaSink.commit = dying_after_commit(deaths)  # type: ignore[method-assign]  # that is the test
+    if variant == "no_marker":
+        lanes.judge = no_marker
+    if variant == "random_lanes":
+        sink.in_lanes = random_lanes  # type: ignore[attr-defined,assignment]  # that is the control
+        Logbook.plan = lambda self, epoch: None  # type: ignore[method-assign]  # every attempt computes its rows anew
+    SparkEngine().run(load_pipeline(Path(pipeline)), RunOptions())
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

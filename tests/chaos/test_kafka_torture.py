@@ -1,0 +1,169 @@
+"""Workers, drivers and the broker are killed in the middle of everything, and each row is in the topic once, in the order of its key.
+
+The controls run the same harness with one part of the protocol taken away. They must show what that part protects from: a harness that
+sees no duplicates without markers, and no losses with lanes by chance, would prove nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from tests.servers.kafka import Cluster
+
+from millstream.dev.kafka import start_broker
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+ROOT = Path(__file__).parents[2]
+VICTIM = Path(__file__).with_name("kafka_victim.py")
+WORKERS = ["worker-opened", "worker-producing", "worker-produced", "worker-committed"]
+DRIVERS = ["driver-between", "driver-committed", "driver-produced"]
+SEED = int(os.environ.get("MILLSTREAM_SEED", "7"))
+PIPELINE = """
+name: torture
+connections: {{kafka: {{bootstrap_servers: "{address}"}}}}
+sources:
+  m: {{type: kafka, topic: in, format: json, mode: {{type: bounded}}, schema: {{k: string, n: int64}}, max_rows_per_epoch: {rows}}}
+sinks:
+  out: {{type: kafka, from: m, topic: out, key: k, lanes: 4}}
+settings: {{checkpoint: checkpoint, restart: {{limit: 20, backoff: 500ms, max_backoff: 1s}}}}
+"""
+
+
+@dataclass
+class Arena:
+    """One pipeline, and what is done to it."""
+
+    cluster: Cluster
+    folder: Path
+    variant: str = ""
+    victim: subprocess.Popen[bytes] | None = None
+    starts: int = 0
+
+    def fill(self, rows: int, per_epoch: int) -> None:
+        self.cluster.topic(2, name="in")
+        self.cluster.topic(4, name="out")
+        for partition in range(2):
+            keys = ({"k": f"{partition}-{n % 11}", "n": n} for n in range(rows // 2))
+            self.cluster.send("in", keys, partition)
+        (self.folder / "deaths").mkdir()
+        (self.folder / "p.yaml").write_text(PIPELINE.format(address=self.cluster.address, rows=per_epoch))
+
+    def live(self) -> None:
+        """See to it that the pipeline runs, or has come to its end."""
+        code = None if self.victim is None else self.victim.poll()
+        if self.victim is not None and code in {None, 0}:
+            return
+        assert code in {None, -signal.SIGKILL} and self.starts < 20, (self.folder / "log").read_text()[-3000:]
+        self.starts += 1
+        with (self.folder / "log").open("ab") as log:
+            command = [sys.executable, str(VICTIM), str(self.folder / "p.yaml"), str(self.folder / "deaths"), self.variant]
+            self.victim = subprocess.Popen(command, stdout=log, stderr=log, cwd=ROOT)
+
+    def stop(self) -> None:
+        if self.victim is not None and self.victim.poll() is None:
+            self.victim.kill()
+
+    def order(self, death: str, seconds: float = 90) -> None:
+        """Have something die, and wait until it has."""
+        token, deadline = self.folder / "deaths" / death, time.monotonic() + seconds
+        token.touch()
+        while token.exists():
+            self.live()
+            assert self.victim is not None and self.victim.poll() != 0, f"the pipeline came to its end before `{death}`"
+            assert time.monotonic() < deadline, f"nobody has died of `{death}`"
+            time.sleep(0.05)
+
+    def progress(self, epochs: int, seconds: float = 90) -> None:
+        """Leave it alone until so many more epochs are done."""
+        target, deadline = self.done() + epochs, time.monotonic() + seconds
+        while self.done() < target:
+            self.live()
+            assert time.monotonic() < deadline, f"no progress:\n{(self.folder / 'log').read_text()[-3000:]}"
+            time.sleep(0.05)
+
+    def done(self) -> int:
+        return max((int(file.name) for file in (self.folder / "checkpoint/queries/m/commits").glob("[0-9]*")), default=-1) + 1
+
+    def end(self, seconds: float = 180) -> None:
+        deadline = time.monotonic() + seconds
+        while self.victim is None or self.victim.poll() != 0:
+            self.live()
+            assert time.monotonic() < deadline, (self.folder / "log").read_text()[-3000:]
+            time.sleep(0.1)
+
+    def seen(self) -> dict[str, list[int]]:
+        """Key → its numbers, in the order of the topic."""
+        found: dict[str, list[int]] = {}
+        for message in self.cluster.messages("out"):
+            row = json.loads(message.value())
+            found.setdefault(row["k"], []).append(row["n"])
+        return found
+
+
+@pytest.fixture
+def arena(tmp_path: Path) -> Iterator[Arena]:
+    with start_broker() as broker:
+        arena = Arena(Cluster(broker), tmp_path)
+        yield arena
+        arena.stop()
+
+
+def wanted(rows: int) -> dict[str, list[int]]:
+    return {f"{p}-{k}": list(range(k, rows // 2, 11)) for p in range(2) for k in range(11)}
+
+
+def duplicates_and_losses(seen: dict[str, list[int]], rows: int) -> tuple[int, int]:
+    have = Counter((key, n) for key, numbers in seen.items() for n in numbers)
+    want = {(key, n) for key, numbers in wanted(rows).items() for n in numbers}
+    return sum(count - 1 for count in have.values()), len(want - set(have))
+
+
+def test_every_row_is_there_once_and_in_order(arena: Arena) -> None:
+    chance = random.Random(SEED)
+    arena.fill(rows=2600, per_epoch=100)
+    deaths = [*WORKERS, *WORKERS[2:], *DRIVERS, "broker"]
+    chance.shuffle(deaths)
+    for death in deaths:
+        arena.progress(chance.randrange(2))
+        if death != "broker":
+            arena.order(death)
+            continue
+        arena.order("worker-opened")
+        arena.cluster.broker.kill()
+        time.sleep(chance.random() * 3)
+        arena.cluster.broker.start()
+    arena.end()
+    print(f"seed {SEED}: {len(deaths) + 1} kills, {arena.starts} starts of the driver, {duplicates_and_losses(arena.seen(), 2600)}")
+    assert arena.seen() == wanted(2600)
+
+
+def test_without_markers_rows_come_twice(arena: Arena) -> None:
+    arena.variant = "no_marker"
+    arena.fill(rows=600, per_epoch=100)
+    arena.order("worker-committed")
+    arena.order("worker-committed")
+    arena.end()
+    twice, lost = duplicates_and_losses(arena.seen(), 600)
+    print(f"without markers: {twice} twice, {lost} lost")
+    assert twice > 0 and lost == 0
+
+
+def test_with_lanes_by_chance_rows_are_lost(arena: Arena) -> None:
+    arena.variant = "random_lanes"
+    arena.fill(rows=600, per_epoch=100)
+    arena.order("driver-committed")
+    arena.end()
+    twice, lost = duplicates_and_losses(arena.seen(), 600)
+    print(f"with lanes by chance: {twice} twice, {lost} lost")
+    assert lost > 0
