@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.servers.kafka import Cluster
 
 from millstream.dev.kafka import start_broker
 from millstream.engine.engine import SparkEngine
@@ -16,7 +17,6 @@ from millstream.observe.facts import Snapshot
 from millstream.observe.report import Report
 from millstream.plan.running import RunOptions
 from millstream.plan.topology import Topology
-from tests.servers.kafka import Cluster
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -24,7 +24,12 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.spark
 TEXT = """
     sources:
-      m: {{type: kafka, bootstrap_servers: "{address}", topic: t, format: string, consumer: {{default.api.timeout.ms: 3000, request.timeout.ms: 2000}}}}
+      m:
+        type: kafka
+        bootstrap_servers: "{address}"
+        topic: t
+        format: string
+        consumer: {{default.api.timeout.ms: 3000, request.timeout.ms: 2000}}
     sinks:
       out: {{type: file, from: m, path: out, format: csv}}
     settings: {{restart: {{limit: 20, backoff: 500ms, max_backoff: 1s}}}}

@@ -19,8 +19,9 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from millstream.clients.kafka import KafkaAdmin, Topic, opened
 from millstream.connectors.kafka.connection import KafkaComponent
-from millstream.connectors.kafka.decoding import METADATA, Decoding, Format, Part, before, decoded
+from millstream.connectors.kafka.decoding import CHANGES, METADATA, Decoding, before, decoded
 from millstream.connectors.kafka.identity import known, require_same
+from millstream.connectors.kafka.parsing import Format, Part
 from millstream.connectors.kafka.positions import Position, pin_ends, pinned_ends, start_options
 from millstream.connectors.kafka.values import FormatOptions, option_problems
 from millstream.errors import RunError, TransientError
@@ -91,6 +92,14 @@ class KafkaSource(KafkaComponent, Source):
     """Columns of the message's key: column → type. Default: the key is not read."""
     key_format: Literal["string", "json", "bytes"] = "string"
     """How keys are written: as text (several columns are joined by `:`), as a JSON object, or as bytes."""
+    envelope: Literal["debezium"] | None = None
+    """`debezium`: values are Debezium's JSON envelopes, with or without their schema. The columns are those of the row, `_op` says what
+    happened to it (`i`, `u`, `d`), `_seq` in which order. The messages without a value that follow deletes are left out."""
+    tombstones: Literal["bad", "delete", "drop"] = "bad"
+    """What a message without a value is: a bad row, a delete of its key (`_op` is `d`, the columns of `key` are set), or nothing."""
+    operation_header: str | None = None
+    """A header that says what happened to the row, such as `dbz.op`: `r` and `c` are inserts, `u` and `d` as they are. Rows then have
+    `_op`; a message without the header is an insert."""
     starting_offsets: Position = "earliest"
     """Where to begin at the first start: `earliest`, `latest`, a time such as `2026-01-01T00:00:00Z`, or offsets by partition
     (`{0: 100, 1: latest}`; with several topics `{orders: {0: 100}}`). Partitions that are not named begin at their first message."""
@@ -127,8 +136,9 @@ class KafkaSource(KafkaComponent, Source):
         return isinstance(self.mode, BoundedMode)
 
     def output(self) -> pa.Schema:
-        metadata = types.schema(METADATA) if self.include_metadata else pa.schema([])
-        return pa.schema([*(types.schema(self.key) if self.key else ()), *self.values(), *metadata])
+        changes = self.envelope or self.operation_header or self.tombstones == "delete"
+        more = {**(CHANGES if changes else {}), **(METADATA if self.include_metadata else {})}
+        return pa.schema([*types.schema(self.key or {}), *self.values(), *types.schema(more)])
 
     def values(self) -> pa.Schema:
         """The columns of the value."""
@@ -141,14 +151,14 @@ class KafkaSource(KafkaComponent, Source):
             require_same(admin, topics, context, self.on_data_loss)
             ends = pin_ends(context.storage, admin, topics, self.mode.until, context.name) if isinstance(self.mode, BoundedMode) else None
         frame = spark.readStream.format("kafka").options(**self._options(), **start_options(self.starting_offsets, topics)).load()
-        return decoded(before(frame, ends) if ends is not None else frame, self._decoding(context))
+        return self._rows(before(frame, ends) if ends is not None else frame, context)
 
     def table(self, spark: SparkSession, context: NodeContext) -> DataFrame:
         with self._asking(spark, context) as admin:
             topics = self._topics(admin)
         options = {name: value for name, value in self._options().items() if "Trigger" not in name}
         frame = spark.read.format("kafka").options(**options, **start_options(self.starting_offsets, topics)).load()
-        return decoded(frame, self._decoding(context))
+        return self._rows(frame, context)
 
     def exhausted(self, offset: Any, context: NodeContext | None = None) -> bool:
         ends = pinned_ends(context.storage) if context is not None and self.bounded else None
@@ -192,7 +202,7 @@ class KafkaSource(KafkaComponent, Source):
         chosen = {"subscribePattern": self.pattern} if self.pattern else {"subscribe": self.topic or ",".join(self.topics)}
         options = {"failOnDataLoss": str(self.on_data_loss == "fail").lower(), "kafka.isolation.level": "read_committed", **chosen}
         options |= {f"kafka.{name}": value for name, value in {**self.consumer, **self.client()}.items()}
-        if self.include_metadata or self.filter:
+        if self.include_metadata or self.filter or self.operation_header:
             options["includeHeaders"] = "true"
         if self.max_rows_per_epoch:
             options["maxOffsetsPerTrigger"] = str(self.max_rows_per_epoch)
@@ -200,10 +210,13 @@ class KafkaSource(KafkaComponent, Source):
             options |= {"minOffsetsPerTrigger": str(self.min_rows), "maxTriggerDelay": f"{self.max_wait.milliseconds}ms"}
         return options
 
-    def _decoding(self, context: NodeContext) -> Decoding:
-        value = Part(self.format, self.values(), self.options, "value")
+    def _rows(self, frame: DataFrame, context: NodeContext) -> DataFrame:
+        valued = frame.where("value IS NOT NULL") if self.envelope or self.tombstones == "drop" else frame
+        value = Part(self.format, self.values(), self.options, "value", envelope=self.envelope is not None)
         key = Part(self.key_format, types.schema(self.key), {}, "key") if self.key else None
-        return Decoding(context.name, value, key, self.filter, self.include_metadata, context.isolate)
+        header, deletes = self.operation_header or "", self.tombstones == "delete"
+        decoding = Decoding(context.name, value, key, self.filter, self.include_metadata, context.isolate, header, deletes)
+        return decoded(valued, decoding)
 
 
 def group_of(context: NodeContext) -> str:
