@@ -155,10 +155,11 @@ CODES: dict[str, Code] = {
         "The message names the column and its type; cast it before.",
     ),
     "MS030": Code(
-        "stateful SQL is not supported yet",
-        "GROUP BY, DISTINCT, joins, window functions, ORDER BY and LIMIT need state over a stream. This version runs stateless "
-        "queries only: select, filter, union all, unnest, CTEs.",
-        "Aggregate downstream for now.",
+        "a stream cannot answer this query yet",
+        "A windowed aggregate gives each window once, complete. What stands above it must go window by window (GROUP BY, PARTITION BY or a "
+        "join on the window); ORDER BY and LIMIT would need all windows at once. Without a window, results change for ever: HAVING, "
+        "conditions on totals, DISTINCT and joins would have to take rows back, which comes with a later version.",
+        "Group by `window(…)`, use the `join` or `dedup` transform, or do the last step where the results are read.",
     ),
     "MS031": Code(
         "the dead-letter sink does not exist",

@@ -3,6 +3,7 @@
 import pytest
 
 from millstream.plan.splitting import split
+from millstream.transforms.sql import Sql
 
 HOURLY = "select k, window(at, '1 hour') w, count(*) n from t group by 1, 2"
 
@@ -99,3 +100,16 @@ def test_what_one_epoch_cannot_answer_is_refused(text: str, reason: str) -> None
 @pytest.mark.parametrize("text", ["select a, b from t where c", "select * from t union all select * from u", "select explode(xs) from t"])
 def test_plain_queries_stay_as_they_are(text: str) -> None:
     assert split(text).kind == "stateless"
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        ("select k, sum(x) s from t group by k", ("k",)),
+        ("select a % 5 m, b, count(*) from t group by 1, b", ("m", "b")),
+        ("select count(*) from t group by k", ()),
+        ("select s from (select k, sum(x) s from t group by k)", ()),
+    ],
+)
+def test_running_totals_are_identified_by_what_they_are_grouped_by(text: str, key: tuple[str, ...]) -> None:
+    assert Sql(sql=text).identity == key

@@ -123,4 +123,4 @@ def _watermark(query: QueryFacts) -> str:
     if query.watermark is None:
         return ""
     at = datetime.fromtimestamp(query.watermark.at_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
-    return f", watermark {at} held by {query.watermark.slowest}"
+    return f", watermark {at} ({query.watermark.lag_seconds:,.0f} s ago), held by {query.watermark.slowest}"

@@ -103,7 +103,8 @@ def _columns(seen: PlanView) -> list[str]:
             continue
         schema = seen.schemas.get(node.name)
         shown = ", ".join(f"{name} {kind}" for name, kind in types.columns(schema).items()) if schema is not None else "known when it runs"
-        lines.append(f"  {node.name}: {shown}")
+        key = f"  (by {', '.join(node.primary_key)})" if node.primary_key else ""
+        lines.append(f"  {node.name}: {shown}{key}")
     return lines
 
 

@@ -96,8 +96,11 @@ def _marked(text: str, nodes: Sequence[Node], where: str) -> Diagnostic | None:
     if found is None:
         return None
     code, option = _MARKS[found[1]]
+    node, sentence = _node(nodes, found[2]), found[3].strip()
+    if node is not None and node.options.event_time is not None and found[1] == "event-time":
+        sentence = node.options.event_time.unusable(sentence)
     help_ = "`on_error: drop` leaves such rows out, `on_error: {dead_letter: SINK}` keeps them"
-    return Diagnostic(code, f"`{found[2]}`: {found[3].strip()}", _place(_node(nodes, found[2]), option), help=help_)
+    return Diagnostic(code, f"`{found[2]}`: {sentence}", _place(node, option), help=help_)
 
 
 def _python(text: str, nodes: Sequence[Node], where: str) -> Diagnostic | None:

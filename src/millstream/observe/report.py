@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 
 from millstream.observe.facts import NodeFacts, QueryFacts, Snapshot, State
 
@@ -71,6 +71,7 @@ class Report:
                     "state": q.state,
                     "skipped": q.skipped,
                     "restarts": q.restarts,
+                    **({"watermark": asdict(q.watermark)} if q.watermark else {}),
                 }
                 for name, q in self.queries.items()
             },
@@ -80,5 +81,6 @@ class Report:
 
 
 def _node(facts: NodeFacts) -> dict[str, object]:
+    counts: dict[str, object] = {"rows_in": facts.rows_in, "rows_out": facts.rows_out, "rejected": facts.rejected, "late": facts.late}
     waiting = {"waiting": facts.waiting} if facts.waiting is not None else {}
-    return {"rows_in": facts.rows_in, "rows_out": facts.rows_out, "rejected": facts.rejected, **waiting}
+    return counts | waiting | ({"state": asdict(facts.state)} if facts.state else {})

@@ -222,6 +222,11 @@ class Transform(Component):
         return "append"
 
     @property
+    def identity(self) -> tuple[str, ...]:
+        """The columns that identify a result, so that a later one replaces an earlier one; empty when nothing is known."""
+        return ()
+
+    @property
     def needs_event_time(self) -> bool:
         """Whether results wait for a watermark, so that every input must have an event time."""
         return self.stateful and self.output_mode == "append"

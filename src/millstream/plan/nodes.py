@@ -80,6 +80,11 @@ class Node:
         return letter_of(self.on_error)
 
     @property
+    def primary_key(self) -> tuple[str, ...]:
+        """The columns that identify a row: as the user says, or as the node knows."""
+        return self.options.primary_key or (self.component.identity if isinstance(self.component, Transform) else ())
+
+    @property
     def stateful(self) -> bool:
         """Whether the node remembers rows across epochs."""
         return isinstance(self.component, Transform) and self.component.stateful

@@ -70,6 +70,14 @@ def resolved(select: exp.Select, key: exp.Expr) -> exp.Expr:
     return key
 
 
+def group_columns(select: exp.Select) -> tuple[str, ...]:
+    """What the keys of GROUP BY are called in the result; nothing when one of them is not in it."""
+    group = select.args.get("group")
+    keys = [resolved(select, key).unalias() for key in group.expressions] if group else []
+    names = [next((item.alias_or_name for item in select.selects if item.unalias() == key), "") for key in keys]
+    return tuple(names) if all(names) else ()
+
+
 def aggregates(select: exp.Select) -> bool:
     """Whether the SELECT itself groups or adds up."""
     if select.args.get("group") or select.args.get("having"):

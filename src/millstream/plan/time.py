@@ -6,11 +6,13 @@ watermark per path. Times that would ruin the clock (null, before 1970, far in t
 
 from __future__ import annotations
 
+import re
 from typing import Any, Literal
 
 import pyarrow as pa
 from pydantic import BaseModel, ConfigDict, model_validator
 
+from millstream.plan import types
 from millstream.plan.options import Duration
 
 TIMESTAMP = pa.timestamp("us", "UTC")
@@ -46,7 +48,9 @@ class EventTime(BaseModel):
         return self
 
     def fits(self, kind: pa.DataType) -> str:
-        """Why a column of this type cannot be read as a time; empty when it can."""
+        """Why a column of this type cannot be read as a time; empty when it can, or when the type is not known yet."""
+        if kind == types.UNKNOWN:
+            return ""
         if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
             return "" if self.unit else "is a number: say what it counts, `unit: s`, `ms` or `us`"
         if self.unit and not pa.types.is_timestamp(kind):
@@ -54,6 +58,24 @@ class EventTime(BaseModel):
         if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_timestamp(kind) or pa.types.is_date(kind):
             return ""
         return "cannot be read as a time"
+
+    def unusable(self, value: str) -> str:
+        """Why a value that was refused is no usable event time; the value as text, or `null`."""
+        seconds = self._seconds(value)
+        if value == "null":
+            return f"the event time `{self.column}` is null"
+        if seconds is None:
+            return f"the event time `{self.column}` cannot be read: {value}"
+        if seconds < 0:
+            return f"the event time `{self.column}` is before 1970: {value}"
+        return f"the event time `{self.column}` is more than {self.max_ahead} ahead of the clock: {value}"
+
+    def _seconds(self, value: str) -> float | None:
+        if self.unit:
+            ticks = {"s": 1, "ms": 1_000, "us": 1_000_000}[self.unit]
+            return float(value) / ticks if re.fullmatch(r"-?[\d.]+(E\d+)?", value) else None
+        year = re.match(r"([+-]?\d{4,6})-\d\d-\d\d", value)
+        return (int(year[1]) - 1970) * 31_556_952 if year else None
 
     def timed(self, schema: pa.Schema) -> pa.Schema:
         """The schema with the column as a timestamp."""

@@ -46,6 +46,10 @@ class Aggregate(Transform):
     def output_mode(self) -> OutputMode:
         return "update"
 
+    @property
+    def identity(self) -> tuple[str, ...]:
+        return self.key_by
+
     def reads(self, input_name: str, isolating: bool) -> int:
         return 2 if isolating and self.key_by else 1
 

@@ -21,6 +21,7 @@ from millstream.plan.lateness import closes
 from millstream.plan.macros import expand
 from millstream.plan.outcomes import letter_of
 from millstream.plan.query import Place, Query, freeze_clock, parse_query
+from millstream.plan.selects import group_columns
 from millstream.plan.splitting import PART, Split, split
 from millstream.transforms.isolation import isolated
 from millstream.transforms.totals import OP
@@ -71,6 +72,10 @@ class Sql(Windowed):
     @property
     def output_mode(self) -> OutputMode:
         return "update" if self.split.kind == "running" else "append"
+
+    @property
+    def identity(self) -> tuple[str, ...]:
+        return group_columns(self.split.selects[0]) if self.split.kind == "running" and self.query.tree is self.split.selects[0] else ()
 
     @property
     def finishes(self) -> bool:

@@ -71,6 +71,10 @@ class WindowAggregate(Windowed):
     def closes(self, input_name: str, event_time: str) -> str:
         return closes(self.window, quoted(event_time))
 
+    @property
+    def identity(self) -> tuple[str, ...]:
+        return (*self.key_by, *_EDGES)
+
     def reads(self, input_name: str, isolating: bool) -> int:
         return 2 if isolating and self.key_by else 1
 
