@@ -67,10 +67,12 @@ def decoded(frame: DataFrame, decoding: Decoding) -> DataFrame:
     error = _error(decoding)
     if decoding.isolate:
         return _chosen(parsed.where(F.col(_HERE) >= 0).select("*", error.alias(_ERROR)), decoding)
-    refusal = F.raise_error(F.concat(F.lit(f"{MARK}: {decoding.node}: "), _place(), F.lit(": "), error))
-    fine = parsed.where((F.col(_HERE) >= 0) & F.when(error.isNull(), F.lit(True)).otherwise(refusal.cast("boolean")))
-    # a reader's own condition may be tried first, and the nulls of a bad message would not pass it: the columns refuse too
-    sure = [F.when(error.isNull(), F.col(part.column)).otherwise(refusal).alias(part.column) for part in parts]
+    refusal = F.raise_error(F.concat(_place(decoding.node), F.lit(": "), error)).cast("boolean")
+    fine = parsed.where((F.col(_HERE) >= 0) & F.when(error.isNull(), F.lit(True)).otherwise(refusal))
+    # a reader's own condition may be tried first, and the nulls of a bad message would not pass it: the columns refuse too, in few words,
+    # because every reader has them in its code
+    short = F.raise_error(F.concat(_place(decoding.node), F.lit(": the message does not fit the format or the schema")))
+    sure = [F.when(error.isNull(), F.col(part.column)).otherwise(short).alias(part.column) for part in parts]
     return _chosen(fine.select(*frame.columns, *sure), decoding)
 
 
@@ -134,10 +136,11 @@ def _header(name: str) -> Column:
     return F.try_element_at(F.filter("headers", lambda header: header.getField("key") == name), F.lit(-1)).getField("value").cast("string")
 
 
-def _place() -> Column:
+def _place(node: str) -> Column:
+    """Whose message it is and where it stands, as `failures` looks for it."""
     from pyspark.sql import functions as F
 
-    return F.format_string("topic %s, partition %d, offset %d", "topic", "partition", "offset")
+    return F.format_string(f"{MARK}: {node.replace('%', '%%')}: topic %s, partition %d, offset %d", "topic", "partition", "offset")
 
 
 def _reject() -> Column:
