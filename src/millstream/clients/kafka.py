@@ -51,7 +51,7 @@ class KafkaAdmin:
         missing = [name for name in wanted if name not in known]
         if missing:
             message = f"Kafka at `{self._servers}` has no topic `{missing[0]}`"
-            raise RunError(Diagnostic("MS091", message, help=nearest(missing[0], known)))
+            raise RunError(Diagnostic("MS091", message, help=nearest(missing[0], known) or "create it first"))
         asked = self._jvm.java.util.ArrayList()
         for name in wanted:
             asked.add(name)
