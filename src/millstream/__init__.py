@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from millstream.connectors.file.sink import FileSink
     from millstream.connectors.file.source import FileSource
     from millstream.connectors.generator.source import GeneratorSource
+    from millstream.connectors.kafka.source import KafkaSource
     from millstream.connectors.memory.sink import MemorySink
     from millstream.connectors.memory.source import MemorySource
     from millstream.connectors.print.sink import PrintSink
@@ -65,6 +66,7 @@ _HOMES = {
     "FileSink": "connectors.file.sink",
     "FileSource": "connectors.file.source",
     "GeneratorSource": "connectors.generator.source",
+    "KafkaSource": "connectors.kafka.source",
     "MemorySink": "connectors.memory.sink",
     "MemorySource": "connectors.memory.source",
     "PrintSink": "connectors.print.sink",
@@ -125,6 +127,7 @@ __all__ = [
     "FileSource",
     "Flow",
     "GeneratorSource",
+    "KafkaSource",
     "KeyState",
     "KeyedStream",
     "ListState",

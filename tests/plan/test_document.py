@@ -50,6 +50,13 @@ def test_to_yaml_and_back_is_the_identity(topology: Topology) -> None:
     assert loaded.require().nodes == topology.nodes
 
 
+@pytest.mark.parametrize("path", ["\x85", "a\u2028b", "a\u2029"])
+def test_line_breaks_of_unicode_come_back(path: str) -> None:
+    env = StreamEnvironment("p")
+    env.from_source(FileSource(path=path, format="json", schema={"id": "int64"}), "files").to(BlackholeSink(), "out")
+    assert from_yaml(env.topology().to_yaml()) == env.topology()
+
+
 def test_a_lambda_is_refused_with_its_place() -> None:
     env = StreamEnvironment("p")
     env.from_rows([{"id": 1}]).map_batches(lambda batch: batch, name="odd").to(BlackholeSink())

@@ -118,3 +118,12 @@ def test_the_lock_table_is_complete_for_the_supported_spark() -> None:
     assert locked
     assert all(re.fullmatch(r"[0-9a-f]{64}", jar.sha256) and jar.size > 0 for jar in locked)
     assert len({jar.file for jar in locked}) == len(locked)
+
+
+def test_a_jar_with_a_longer_name_is_not_taken_for_another_build(environ: dict[str, str], tmp_path: Path) -> None:
+    (tmp_path / "thing-common-9.jar").write_bytes(b"")
+    (located,) = jars.jar_paths(["thing"], {**environ, "MILLSTREAM_JARS": str(tmp_path)})
+    assert located.path is None
+    (tmp_path / "thing-9.jar").write_bytes(b"")
+    (located,) = jars.jar_paths(["thing"], {**environ, "MILLSTREAM_JARS": str(tmp_path)})
+    assert located.path == tmp_path / "thing-9.jar"

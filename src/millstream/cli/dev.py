@@ -27,7 +27,8 @@ def kafka(
     from millstream.dev.brokerjars import KAFKA
     from millstream.dev.kafka import start_broker
 
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    for number in (signal.SIGINT, signal.SIGTERM):  # a shell's background jobs begin with the first one ignored
+        signal.signal(number, signal.default_int_handler)
     with start_broker(port, progress=narrate) as broker:
         print(broker.address, flush=True)
         narrate(f"Kafka {KAFKA} is ready; Ctrl-C stops it and removes its data")

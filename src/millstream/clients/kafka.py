@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from millstream.errors import Diagnostic, RunError, TransientError, nearest
+from millstream.errors import Diagnostic, RunError, SetupError, TransientError, nearest
 
 Offsets = dict[str, dict[int, int]]
 """topic → partition → offset"""
@@ -51,7 +51,7 @@ class KafkaAdmin:
         missing = [name for name in wanted if name not in known]
         if missing:
             message = f"Kafka at `{self._servers}` has no topic `{missing[0]}`"
-            raise RunError(Diagnostic("MS091", message, help=nearest(missing[0], known)))
+            raise RunError(Diagnostic("MS091", message, help=nearest(missing[0], known) or "create it first"))
         asked = self._jvm.java.util.ArrayList()
         for name in wanted:
             asked.add(name)
@@ -99,15 +99,19 @@ class KafkaAdmin:
 @contextmanager
 def opened(jvm: Any, properties: Mapping[str, str]) -> Iterator[KafkaAdmin]:
     """A client with these properties of Kafka's, closed at the end."""
+    from py4j.java_gateway import JavaPackage
     from py4j.protocol import Py4JJavaError
 
-    servers = properties["bootstrap.servers"]
+    servers, java = properties["bootstrap.servers"], jvm.org.apache.kafka.clients.admin.AdminClient
+    if isinstance(java, JavaPackage):  # what py4j makes of a class that is not there
+        help_ = "a session of your own needs them as `spark.jars`; `millstream fetch kafka` says where they are"
+        raise SetupError(Diagnostic("MS042", "this Spark session runs without the jars of the extra `kafka`", help=help_))
     _require_reachable(servers)
     settings = jvm.java.util.Properties()
     for name, value in {**_TIMES, **properties}.items():
         settings.setProperty(name, value)
     try:
-        admin = KafkaAdmin(jvm, jvm.org.apache.kafka.clients.admin.AdminClient.create(settings), servers)
+        admin = KafkaAdmin(jvm, java.create(settings), servers)
     except Py4JJavaError as error:
         raise _failure(error.java_exception, servers) from None
     try:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import subprocess
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -19,13 +18,13 @@ from types import TracebackType
 from typing import Any, Self
 
 from millstream.dev.brokerjars import BROKER_JARS
+from millstream.dev.ports import HOST, free_port, require_free
 from millstream.engine.jars import fetch_jars
 from millstream.engine.java import Java, find_java
 from millstream.engine.machine import find_spark
 from millstream.engine.scratch import Scratch, make_scratch
 from millstream.errors import Diagnostic, SetupError
 
-HOST = "127.0.0.1"
 _FLAGS = ("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn")
 _GATEWAY = ("py4j.GatewayServer", "--die-on-broken-pipe", "--enable-auth", "0")
 _PROPERTIES = """\
@@ -165,7 +164,7 @@ class Broker:
 def start_broker(port: int = 0, environ: Mapping[str, str] = os.environ, progress: Callable[[str], None] = lambda _: None) -> Broker:
     """A new broker that answers; `port` 0 takes a free one. Jars that are missing are fetched first."""
     if port:
-        _require_free(port)
+        require_free(port, "the Kafka broker")
     java, spark = find_java(environ), find_spark()
     jars = fetch_jars(BROKER_JARS, java, progress, environ, spark)
     gateway = [path for path in spark.jars if path.name.startswith("py4j-")]
@@ -176,23 +175,6 @@ def start_broker(port: int = 0, environ: Mapping[str, str] = os.environ, progres
         broker.stop()
         raise
     return broker
-
-
-def free_port() -> int:
-    """A port that nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind((HOST, 0))
-        return int(probe.getsockname()[1])
-
-
-def _require_free(port: int) -> None:
-    try:
-        with socket.socket() as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            probe.bind((HOST, port))
-    except OSError as error:
-        message = f"the Kafka broker cannot listen on port {port}: {(error.strerror or str(error)).lower()}"
-        raise SetupError(Diagnostic("MS047", message, help="choose another one; `--port 0` takes a free one")) from None
 
 
 def _reason(error: Exception) -> str:

@@ -191,9 +191,9 @@ class Source(Component):
         """How many rows lie between an offset and the last one that there is; None when offsets do not tell."""
         return None
 
-    def reached(self, offsets: Sequence[Any]) -> Any:
+    def reached(self, several: Sequence[Any]) -> Any:
         """The offset that all of several readers have come to; None when it cannot be told."""
-        return offsets[0] if all(offset == offsets[0] for offset in offsets) else None
+        return several[0] if all(offset == several[0] for offset in several) else None
 
     def committed(self, spark: SparkSession, offset: Any, context: NodeContext) -> None:
         """Called once every query that reads the source has committed up to the offset, in a thread of its own. What it raises is noted

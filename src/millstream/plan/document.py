@@ -30,7 +30,18 @@ def to_yaml(topology: Topology) -> str:
     unnamed += [_unnamed_function(used) for used in topology.functions if not used.options.function.named]
     if unnamed:
         raise SpecError(unnamed)
-    return yaml.safe_dump(to_document(topology), sort_keys=False, allow_unicode=True, width=120)
+    return yaml.dump(to_document(topology), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120)
+
+
+class _Dumper(yaml.SafeDumper):
+    """Texts with Unicode's own line breaks come back as they were: outside of double quotes YAML reads them as a new line."""
+
+    def represent_text(self, text: str) -> yaml.ScalarNode:
+        return self.represent_scalar("tag:yaml.org,2002:str", text, style='"' if _BREAKS & set(text) else None)
+
+
+_BREAKS = frozenset("\x85\u2028\u2029")
+_Dumper.add_representer(str, _Dumper.represent_text)
 
 
 def to_document(topology: Topology) -> dict[str, Any]:

@@ -88,6 +88,9 @@ def test_a_password_that_was_written_out_does_not_come_out_again(tmp_path: Path)
         ("topic: t, format: string, starting_offsets: soon", "MS008", "none of `earliest`"),
         ("topic: t, format: string, starting_offsets: {0: -5}", "MS008", "whole number"),
         ("topic: t, format: string, consumer: {group.id: x}", "MS008", "not for `consumer` to set"),
+        ("topic: t, format: csv, schema: {a: int64}, envelope: debezium", "MS008", "not csv"),
+        ("topic: t, format: string, tombstones: delete", "MS008", "needs `key`"),
+        ("topic: t, format: json, schema: {_op: string}, operation_header: dbz.op", "MS008", "makes `_op` itself"),
         ("topic: t, format: string, bootstrap_servers: ''", "MS007", "needs `bootstrap_servers`"),
     ],
 )

@@ -25,8 +25,11 @@ pytestmark = pytest.mark.spark
 TEXT = """
     sources:
       m:
-        {{type: kafka, bootstrap_servers: "{address}", topic: t, format: string,
-         consumer: {{default.api.timeout.ms: 3000, request.timeout.ms: 2000}}}}
+        type: kafka
+        bootstrap_servers: "{address}"
+        topic: t
+        format: string
+        consumer: {{default.api.timeout.ms: 3000, request.timeout.ms: 2000}}
     sinks:
       out: {{type: file, from: m, path: out, format: csv}}
     settings: {{restart: {{limit: 20, backoff: 500ms, max_backoff: 1s}}}}

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from millstream.connectors.kafka.decoding import Format
+from millstream.connectors.kafka.parsing import Format
 from millstream.errors import Diagnostic, RunError
 
 if TYPE_CHECKING:

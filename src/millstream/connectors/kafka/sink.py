@@ -21,10 +21,10 @@ from pydantic import BaseModel, ConfigDict, Field
 from millstream.clients.kafka import KafkaAdmin, opened
 from millstream.clients.writing import write
 from millstream.connectors.kafka.connection import KafkaComponent
-from millstream.connectors.kafka.decoding import Format
 from millstream.connectors.kafka.encoding import Encoding, encoded, in_lanes
 from millstream.connectors.kafka.lanes import Job
 from millstream.connectors.kafka.logbook import Logbook, Plan
+from millstream.connectors.kafka.parsing import Format
 from millstream.connectors.kafka.publishing import publish
 from millstream.connectors.kafka.target import NewTopic, Target, find, known, markers, require_client
 from millstream.connectors.kafka.values import FormatOptions, sink_problems

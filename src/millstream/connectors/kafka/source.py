@@ -7,7 +7,6 @@ offsets for others to see; nothing is ever read from it.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -18,10 +17,13 @@ import pyarrow as pa
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from millstream.clients.kafka import KafkaAdmin, Topic, opened
+from millstream.connectors.kafka import offsets
 from millstream.connectors.kafka.connection import KafkaComponent
-from millstream.connectors.kafka.decoding import METADATA, Decoding, Format, Part, before, decoded
+from millstream.connectors.kafka.decoding import CHANGES, METADATA, before
 from millstream.connectors.kafka.identity import known, require_same
+from millstream.connectors.kafka.parsing import Format
 from millstream.connectors.kafka.positions import Position, pin_ends, pinned_ends, start_options
+from millstream.connectors.kafka.reading import pace, rows, spark_options
 from millstream.connectors.kafka.values import FormatOptions, option_problems
 from millstream.errors import RunError, TransientError
 from millstream.plan import types
@@ -91,6 +93,14 @@ class KafkaSource(KafkaComponent, Source):
     """Columns of the message's key: column → type. Default: the key is not read."""
     key_format: Literal["string", "json", "bytes"] = "string"
     """How keys are written: as text (several columns are joined by `:`), as a JSON object, or as bytes."""
+    envelope: Literal["debezium"] | None = None
+    """`debezium`: values are Debezium's JSON envelopes, with or without their schema. The columns are those of the row, `_op` says what
+    happened to it (`i`, `u`, `d`), `_seq` in which order. The messages without a value that follow deletes are left out."""
+    tombstones: Literal["bad", "delete", "drop"] = "bad"
+    """What a message without a value is: a bad row, a delete of its key (`_op` is `d`, the columns of `key` are set), or nothing."""
+    operation_header: str | None = None
+    """A header that says what happened to the row, such as `dbz.op`: `r` and `c` are inserts, `u` and `d` as they are. Rows then have
+    `_op`; a message without the header is an insert."""
     starting_offsets: Position = "earliest"
     """Where to begin at the first start: `earliest`, `latest`, a time such as `2026-01-01T00:00:00Z`, or offsets by partition
     (`{0: 100, 1: latest}`; with several topics `{orders: {0: 100}}`). Partitions that are not named begin at their first message."""
@@ -127,8 +137,9 @@ class KafkaSource(KafkaComponent, Source):
         return isinstance(self.mode, BoundedMode)
 
     def output(self) -> pa.Schema:
-        metadata = types.schema(METADATA) if self.include_metadata else pa.schema([])
-        return pa.schema([*(types.schema(self.key) if self.key else ()), *self.values(), *metadata])
+        changes = self.envelope or self.operation_header or self.tombstones == "delete"
+        more = {**(CHANGES if changes else {}), **(METADATA if self.include_metadata else {})}
+        return pa.schema([*types.schema(self.key or {}), *self.values(), *types.schema(more)])
 
     def values(self) -> pa.Schema:
         """The columns of the value."""
@@ -140,39 +151,29 @@ class KafkaSource(KafkaComponent, Source):
             topics = self._topics(admin)
             require_same(admin, topics, context, self.on_data_loss)
             ends = pin_ends(context.storage, admin, topics, self.mode.until, context.name) if isinstance(self.mode, BoundedMode) else None
-        frame = spark.readStream.format("kafka").options(**self._options(), **start_options(self.starting_offsets, topics)).load()
-        return decoded(before(frame, ends) if ends is not None else frame, self._decoding(context))
+        options = {**spark_options(self), **pace(self), **start_options(self.starting_offsets, topics)}
+        frame = spark.readStream.format("kafka").options(**options).load()
+        return rows(self, before(frame, ends) if ends is not None else frame, context)
 
     def table(self, spark: SparkSession, context: NodeContext) -> DataFrame:
         with self._asking(spark, context) as admin:
             topics = self._topics(admin)
-        options = {name: value for name, value in self._options().items() if "Trigger" not in name}
-        frame = spark.read.format("kafka").options(**options, **start_options(self.starting_offsets, topics)).load()
-        return decoded(frame, self._decoding(context))
+        options = {**spark_options(self), **start_options(self.starting_offsets, topics)}
+        return rows(self, spark.read.format("kafka").options(**options).load(), context)
 
     def exhausted(self, offset: Any, context: NodeContext | None = None) -> bool:
         ends = pinned_ends(context.storage) if context is not None and self.bounded else None
-        if ends is None:
-            return False
-        come = parsed_offset(offset)
-        return all(come.get(topic, {}).get(str(p), 0) >= end for topic, parts in ends.items() for p, end in parts.items())
+        return ends is not None and offsets.at_end(offset, ends)
 
     def waiting(self, offset: Any, latest: Any) -> int:
-        come = parsed_offset(offset)
-        ends = [(end, come.get(topic, {}).get(p, 0)) for topic, parts in parsed_offset(latest).items() for p, end in parts.items()]
-        return sum(max(0, end - start) for end, start in ends)
+        return offsets.between(offset, latest)
 
-    def reached(self, offsets: Sequence[Any]) -> Any:
-        """The least offset of each partition that every reader has seen."""
-        first, *rest = [parsed_offset(offset) for offset in offsets]
-        return {
-            topic: {p: min(o, *(other[topic][p] for other in rest)) if rest else o for p, o in parts.items() if _seen(rest, topic, p)}
-            for topic, parts in first.items()
-        }
+    def reached(self, several: Sequence[Any]) -> Any:
+        return offsets.least(several)
 
     def committed(self, spark: SparkSession, offset: Any, context: NodeContext) -> None:
         with opened(spark._jvm, self.client()) as admin:
-            admin.commit(group_of(context), parsed_offset(offset))
+            admin.commit(group_of(context), offsets.parsed(offset))
 
     @contextmanager
     def _asking(self, spark: SparkSession, context: NodeContext) -> Iterator[KafkaAdmin]:
@@ -188,34 +189,7 @@ class KafkaSource(KafkaComponent, Source):
             return admin.topics([self.topic] if self.topic else self.topics)
         return admin.topics(name for name in admin.names() if re.fullmatch(self.pattern, name))
 
-    def _options(self) -> dict[str, str]:
-        chosen = {"subscribePattern": self.pattern} if self.pattern else {"subscribe": self.topic or ",".join(self.topics)}
-        options = {"failOnDataLoss": str(self.on_data_loss == "fail").lower(), "kafka.isolation.level": "read_committed", **chosen}
-        options |= {f"kafka.{name}": value for name, value in {**self.consumer, **self.client()}.items()}
-        if self.include_metadata or self.filter:
-            options["includeHeaders"] = "true"
-        if self.max_rows_per_epoch:
-            options["maxOffsetsPerTrigger"] = str(self.max_rows_per_epoch)
-        if self.min_rows and not self.bounded:
-            options |= {"minOffsetsPerTrigger": str(self.min_rows), "maxTriggerDelay": f"{self.max_wait.milliseconds}ms"}
-        return options
-
-    def _decoding(self, context: NodeContext) -> Decoding:
-        value = Part(self.format, self.values(), self.options, "value")
-        key = Part(self.key_format, types.schema(self.key), {}, "key") if self.key else None
-        return Decoding(context.name, value, key, self.filter, self.include_metadata, context.isolate)
-
 
 def group_of(context: NodeContext) -> str:
     """The consumer group that shows how far the source has come."""
     return f"millstream.{context.pipeline}.{context.name}"
-
-
-def parsed_offset(offset: Any) -> dict[str, dict[str, int]]:
-    """Spark's offset: topic → partition → the next message."""
-    found: dict[str, dict[str, int]] = json.loads(offset) if isinstance(offset, str) else offset
-    return found
-
-
-def _seen(others: list[dict[str, dict[str, int]]], topic: str, partition: str) -> bool:
-    return all(partition in other.get(topic, {}) for other in others)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import pyarrow as pa
 from pydantic import BeforeValidator
 
-from millstream.connectors.kafka.decoding import METADATA
+from millstream.connectors.kafka.decoding import CHANGES, METADATA
 from millstream.errors import nearest
 from millstream.plan import expressions, types
 from millstream.plan.components import Problem
@@ -30,7 +30,7 @@ FormatOptions = Annotated[dict[str, str], BeforeValidator(_texts)]
 
 
 def option_problems(source: KafkaSource) -> list[Problem]:
-    return [*_which(source), *_schema(source), *_key(source), *_filter(source), *_consumer(source)]
+    return [*_which(source), *_schema(source), *_key(source), *_changes(source), *_filter(source), *_consumer(source)]
 
 
 def _which(source: KafkaSource) -> Iterator[Problem]:
@@ -68,6 +68,19 @@ def _key(source: KafkaSource) -> Iterator[Problem]:
         yield Problem("MS008", "`key_format` says how `key` is written, and there is none", "key_format", "such as `key: {id: int64}`")
     if source.key_format == "string" and any(pa.types.is_nested(types.parse(kind)) for kind in kinds):
         yield Problem("MS008", "a key as text has no way to write lists and structures", "key", "use `key_format: json`")
+
+
+def _changes(source: KafkaSource) -> Iterator[Problem]:
+    if source.envelope and source.format != "json":
+        yield Problem("MS008", f"Debezium's envelopes are JSON here, not {source.format}", "envelope", "use `format: json`")
+    if source.envelope and (source.tombstones != "bad" or source.operation_header):
+        other = "tombstones" if source.tombstones != "bad" else "operation_header"
+        yield Problem("MS008", f"an envelope says what happened to a row, and `{other}` would too", other, "leave it out")
+    if source.tombstones == "delete" and not source.key:
+        yield Problem("MS008", "`tombstones: delete` needs `key`: a delete is of a key", "tombstones", "such as `key: {id: int64}`")
+    clash = [name for name in (*(source.key or {}), *(source.columns or {})) if name in CHANGES]
+    if clash and (source.envelope or source.operation_header or source.tombstones == "delete"):
+        yield Problem("MS008", f"the source makes `{clash[0]}` itself", "schema", "rename the column")
 
 
 def _filter(source: KafkaSource) -> Iterator[Problem]:

@@ -1,0 +1,43 @@
+"""Spark's offsets of Kafka sources, as plain numbers: topic → partition → the next message."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from millstream.clients.kafka import Offsets
+
+Parts = dict[str, dict[str, int]]
+
+
+def parsed(offset: Any) -> Parts:
+    """An offset as Spark writes it, or as it is read back."""
+    found: Parts = json.loads(offset) if isinstance(offset, str) else offset
+    return found
+
+
+def at_end(offset: Any, ends: Offsets) -> bool:
+    """Whether every partition has come to its end."""
+    come = parsed(offset)
+    return all(come.get(topic, {}).get(str(p), 0) >= end for topic, parts in ends.items() for p, end in parts.items())
+
+
+def between(offset: Any, latest: Any) -> int:
+    """How many messages, transactions' own marks included, lie between two offsets."""
+    come = parsed(offset)
+    ends = [(end, come.get(topic, {}).get(p, 0)) for topic, parts in parsed(latest).items() for p, end in parts.items()]
+    return sum(max(0, end - start) for end, start in ends)
+
+
+def least(offsets: Sequence[Any]) -> Parts:
+    """The least offset of each partition that every reader has seen."""
+    first, *rest = [parsed(offset) for offset in offsets]
+    return {
+        topic: {p: min([o, *(other[topic][p] for other in rest)]) for p, o in parts.items() if _seen(rest, topic, p)}
+        for topic, parts in first.items()
+    }
+
+
+def _seen(others: list[Parts], topic: str, partition: str) -> bool:
+    return all(partition in other.get(topic, {}) for other in others)

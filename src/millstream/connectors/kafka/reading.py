@@ -1,0 +1,43 @@
+"""The source's options in Spark's words, and its messages as rows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from millstream.connectors.kafka.decoding import Decoding, decoded
+from millstream.connectors.kafka.parsing import Part
+from millstream.plan import types
+from millstream.plan.components import NodeContext
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from millstream.connectors.kafka.source import KafkaSource
+
+
+def spark_options(source: KafkaSource) -> dict[str, str]:
+    """What Spark's connector is told, where to begin left out."""
+    chosen = {"subscribePattern": source.pattern} if source.pattern else {"subscribe": source.topic or ",".join(source.topics)}
+    options = {"failOnDataLoss": str(source.on_data_loss == "fail").lower(), "kafka.isolation.level": "read_committed", **chosen}
+    options |= {f"kafka.{name}": value for name, value in {**source.consumer, **source.client()}.items()}
+    if source.include_metadata or source.filter or source.operation_header:
+        options["includeHeaders"] = "true"
+    return options
+
+
+def pace(source: KafkaSource) -> dict[str, str]:
+    """How much goes into an epoch; a bounded source does not wait for more."""
+    options = {"maxOffsetsPerTrigger": str(source.max_rows_per_epoch)} if source.max_rows_per_epoch else {}
+    if source.min_rows and not source.bounded:
+        options |= {"minOffsetsPerTrigger": str(source.min_rows), "maxTriggerDelay": f"{source.max_wait.milliseconds}ms"}
+    return options
+
+
+def rows(source: KafkaSource, frame: DataFrame, context: NodeContext) -> DataFrame:
+    """Spark's messages as the source's rows."""
+    valued = frame.where("value IS NOT NULL") if source.envelope or source.tombstones == "drop" else frame
+    value = Part(source.format, source.values(), source.options, "value", envelope=source.envelope is not None)
+    key = Part(source.key_format, types.schema(source.key), {}, "key") if source.key else None
+    header, deletes = source.operation_header or "", source.tombstones == "delete"
+    decoding = Decoding(context.name, value, key, source.filter, source.include_metadata, context.isolate, header, deletes)
+    return decoded(valued, decoding)
