@@ -116,6 +116,7 @@ class KafkaComponent(Component):
     type: ClassVar[str] = "kafka"
     extra: ClassVar[str] = "kafka"
     connects: ClassVar[bool] = True
+    real_time: ClassVar[bool] = True
 
     bootstrap_servers: str = ""
     """The brokers, as `host:port, host:port`. **Required**, here or in the connection."""

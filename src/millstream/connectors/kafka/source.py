@@ -165,6 +165,10 @@ class KafkaSource(KafkaComponent, Source):
         ends = pinned_ends(context.storage) if context is not None and self.bounded else None
         return ends is not None and offsets.at_end(offset, ends)
 
+    def parts(self, spark: SparkSession, context: NodeContext) -> int:
+        with self._asking(spark, context) as admin:
+            return sum(topic.partitions for topic in self._topics(admin).values())
+
     def waiting(self, offset: Any, latest: Any) -> int:
         return offsets.between(offset, latest)
 
