@@ -190,6 +190,15 @@ class Source(Component):
         """How many rows lie between two offsets, where they tell; `start` is None at the beginning."""
         return None
 
+    @property
+    def may_lose(self) -> bool:
+        """Whether it goes on when rows are gone before they were read, and `lost` tells how many."""
+        return False
+
+    def lost(self, spark: SparkSession, start: Any, end: Any, context: NodeContext) -> int:
+        """How many rows between two offsets are gone."""
+        return 0
+
     def parts(self, spark: SparkSession, context: NodeContext) -> int | None:
         """How many parts are read side by side; None when that does not matter."""
         return None

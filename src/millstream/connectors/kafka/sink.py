@@ -99,7 +99,8 @@ class KafkaSink(KafkaComponent, Sink):
     """The columns of the message's value. Default: all but the operation and those that are headers; for text and bytes the column
     `value`, or the first that is not in the key."""
     headers: dict[str, str | ColumnHeader] = Field(default={})
-    """Headers: a text, or `{column: NAME}`. Rows of a changelog have the header `dbz.op` too: `c`, `u` or `d`."""
+    """Headers: a text, or `{column: NAME}`. Rows of a changelog have the header `dbz.op` too: `c`, `u` or `d`; a column `traceparent`
+    becomes the header of that name, unless `value` names it."""
     deletes: Literal["tombstone", "row", "drop"] = "tombstone"
     """What becomes of the deletes of a changelog: a message with the key and no value, a message like others, or nothing."""
     delivery: Guarantee = Field(default="exactly_once", alias="guarantee")
