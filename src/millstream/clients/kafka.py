@@ -18,7 +18,15 @@ Offsets = dict[str, dict[int, int]]
 """topic → partition → offset"""
 _SECONDS = 20
 _TIMES = {"default.api.timeout.ms": "15000", "request.timeout.ms": "10000"}
-_REFUSED = ("SaslAuthentication", "SslAuthentication", "Authorization", "UnsupportedSaslMechanism", "IllegalSaslState", "Authentication")
+_REFUSED = ("Authentication", "Authorization", "LoginException", "UnsupportedSaslMechanism", "IllegalSaslState")
+    "LoginException",
+    "SaslAuthentication",
+    "SslAuthentication",
+    "Authorization",
+    "UnsupportedSaslMechanism",
+    "IllegalSaslState",
+    "Authentication",
+)
 
 
 @dataclass(frozen=True, slots=True)
