@@ -19,14 +19,6 @@ Offsets = dict[str, dict[int, int]]
 _SECONDS = 20
 _TIMES = {"default.api.timeout.ms": "15000", "request.timeout.ms": "10000"}
 _REFUSED = ("Authentication", "Authorization", "LoginException", "UnsupportedSaslMechanism", "IllegalSaslState")
-    "LoginException",
-    "SaslAuthentication",
-    "SslAuthentication",
-    "Authorization",
-    "UnsupportedSaslMechanism",
-    "IllegalSaslState",
-    "Authentication",
-)
 
 
 @dataclass(frozen=True, slots=True)
