@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from millstream.connectors.kafka.decoding import Decoding, decoded
 from millstream.connectors.kafka.parsing import Part
 from millstream.plan import types
-from millstream.plan.components import NodeContext
+from millstream.plan.components import REJECT, NodeContext
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -33,11 +35,21 @@ def pace(source: KafkaSource) -> dict[str, str]:
     return options
 
 
+def first_bad(source: KafkaSource, frame: DataFrame, context: NodeContext) -> str:
+    """The first message that does not fit, with its place."""
+    found = rows(source, frame, replace(context, isolate=True)).where(f"{REJECT} IS NOT NULL").select(f"{REJECT}.*").head()
+    if found is None:
+        return ""
+    message = json.loads(found["raw"])
+    return f"topic {message['topic']}, partition {message['partition']}, offset {message['offset']}: {found['error']}"
+
+
 def rows(source: KafkaSource, frame: DataFrame, context: NodeContext) -> DataFrame:
     """Spark's messages as the source's rows."""
     valued = frame.where("value IS NOT NULL") if source.envelope or source.tombstones == "drop" else frame
-    value = Part(source.format, source.values(), source.options, "value", envelope=source.envelope is not None)
-    key = Part(source.key_format, types.schema(source.key), {}, "key") if source.key else None
+    strict = not context.isolate
+    value = Part(source.format, source.values(), source.options, "value", strict, envelope=source.envelope is not None)
+    key = Part(source.key_format, types.schema(source.key), {}, "key", strict) if source.key else None
     header, deletes = source.operation_header or "", source.tombstones == "delete"
     decoding = Decoding(
         context.name, value, key, source.filter, source.include_metadata, context.isolate, header, deletes, source.trace_context
