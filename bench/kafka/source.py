@@ -6,7 +6,7 @@ import json
 import sys
 from dataclasses import dataclass
 
-from bench.figures import Figure, cost_of, median, python
+from bench.figures import Figure, cost_of, median, module
 
 _ROWS = 5_000_000
 
@@ -28,7 +28,7 @@ def measure() -> list[Figure]:
 
 
 def _figures(kind: Kind) -> list[Figure]:
-    times = json.loads(cost_of(python("kafka_source.py", kind.name, str(_ROWS))).output)
+    times = json.loads(cost_of(module("kafka.source_run", kind.name, str(_ROWS))).output)
     ours, theirs = median(times["ours"]["wall"]), median(times["theirs"]["wall"])
     cpu = {name: median(times[name]["cpu"]) / times["rows"] * 1e6 for name in ("ours", "theirs")}
     print(f"  {kind.name}: {times}", file=sys.stderr)

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 import psutil
-from kafka_rows import AVRO, COLUMNS, fill, new_topic
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from bench.kafka.rows import AVRO, COLUMNS, fill, new_topic
 from millstream.dev.kafka import start_broker
 from millstream.engine.engine import SparkEngine
 from millstream.engine.session import SessionOptions, begin

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import sys
 import urllib.request
 
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # the package does not list its names
 
 COLUMNS = {"id": "int64", "user": "string", "amount": "float64", "at": "timestamp", "country": "string", "note": "string"}
 NOTE = "the quick brown fox jumps over the lazy dog and runs on through the wood " * 2
@@ -33,7 +34,7 @@ def fill(address: str, topic: str, rows: int, registry: str = "") -> None:
     value = _avro(_register(registry, topic)) if registry else _json
     producer = Producer({"bootstrap.servers": address, "linger.ms": 50, "batch.size": 1 << 20, "queue.buffering.max.messages": 1 << 20})
     for number in range(rows):
-        producer.produce(topic, value(number), partition=number & 3)
+        producer.produce(topic, value(number), _COUNTRIES[number & 3], partition=number & 3)
         if number % 10_000 == 0:
             producer.poll(0)
             while len(producer) > 500_000:
@@ -78,3 +79,8 @@ def _register(registry: str, topic: str) -> int:
     request = urllib.request.Request(f"{registry}/subjects/{topic}-value/versions", body, {"Content-Type": "application/json"})
     with urllib.request.urlopen(request, timeout=20) as answer:
         return int(json.load(answer)["id"])
+
+
+if __name__ == "__main__":
+    new_topic(sys.argv[1], sys.argv[2], 4)
+    fill(sys.argv[1], sys.argv[2], int(sys.argv[3]))
