@@ -127,7 +127,7 @@ class EpochLoop:
                     continue
                 if plan.belated(sink) and not staged:
                     frames.run()
-                rows = frames.for_sink(sink)
+                rows, epoch = frames.for_sink(sink), replace(epoch, repeatable=frames.repeatable(sink))
                 staged.append((sink, _sink(sink).stage(rows, epoch), epoch))
             if not staged and plan.stateful:
                 frames.run()

@@ -19,6 +19,7 @@ from millstream.engine.operators import Operators
 from millstream.engine.staging import stage_once
 from millstream.plan.components import REJECT, Transform
 from millstream.plan.cutting import QueryPlan
+from millstream.plan.document import functions_of
 from millstream.plan.function_rules import calls_of
 from millstream.plan.nodes import Node
 from millstream.plan.secrets import MASK
@@ -73,6 +74,14 @@ class EpochFrames:
             return self._letters(rejecting, belated)
         self._count(sink.inputs[0])
         return self.rows(sink.inputs[0])
+
+    def repeatable(self, sink: Node) -> bool:
+        """Whether a sink's rows come out the same when they are computed again: no state, no dice, and no code but Spark's own."""
+        if self._plan.stateful or not sink.inputs or self._plan.rejecting(sink):
+            return False
+        node = self._plan.node(sink.inputs[0])
+        foreign = [step for step in self._above(node) if functions_of(step.component) or calls_of(step, self._plan.functions)]
+        return not foreign and not self._varies(node)
 
     def dropped(self) -> dict[str, int]:
         """Bad rows of nodes that drop them: counted, since nobody else will."""

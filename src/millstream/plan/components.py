@@ -87,6 +87,8 @@ class Epoch:
     time: str
     context: NodeContext | None = field(default=None, repr=False, compare=False)
     """The sink's place in the pipeline; the engine gives it."""
+    repeatable: bool = False
+    """Whether computing its rows again gives the same rows. When in doubt, it does not."""
 
 
 @dataclass(frozen=True, slots=True)

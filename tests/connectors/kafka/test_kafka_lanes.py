@@ -13,6 +13,7 @@ from tests.servers.kafka import Cluster
 
 from millstream.connectors.kafka import lanes
 from millstream.connectors.kafka.lanes import Job
+from millstream.connectors.kafka.properties import writing
 from millstream.connectors.kafka.sink import KafkaSink
 from millstream.connectors.kafka.target import markers
 
@@ -20,7 +21,7 @@ from millstream.connectors.kafka.target import markers
 @pytest.fixture
 def job(kafka: Cluster) -> Job:
     topic = kafka.topic()
-    client = KafkaSink(topic=topic, bootstrap_servers=kafka.address)._producer()
+    client = writing(KafkaSink(topic=topic, bootstrap_servers=kafka.address))
     return Job(client, f"g{uuid.uuid4().hex[:6]}", topic, 0, "digest", seconds=20)
 
 

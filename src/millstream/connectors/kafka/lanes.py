@@ -5,18 +5,20 @@ what was committed before; whoever opens the lane later makes this commit fail. 
 attempt that was killed, is late, or does not know how it ended is answered by the next one: open, look at the marker, skip or write.
 
 The marker is the lane's offset in a consumer group of the sink's own: the epoch plus one, with the epoch's digest as metadata. What goes
-wrong comes back as a row, not as an exception. The module is sent to the workers whole, and imports nothing of ours.
+wrong comes back as a row, not as an exception. This module and `producing.py` are sent to the workers whole, and import nothing else of
+ours.
 """
 
 from __future__ import annotations
 
 import itertools
-import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
+
+from millstream.connectors.kafka.producing import Writer, keep, patiently, reuse
 
 OUTCOME = "lane int, outcome string, rows long, detail string"
 _FENCED = {"_FENCED", "INVALID_PRODUCER_EPOCH", "PRODUCER_FENCED", "INVALID_PRODUCER_ID_MAPPING"}
@@ -59,21 +61,17 @@ def publish(job: Job) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.Record
 
 def send(job: Job, lane: int, batches: Iterator[pa.RecordBatch]) -> tuple[str, int, str]:
     """How it went, how many rows, and a word about it."""
-    from confluent_kafka import Consumer, KafkaException, Producer
+    from confluent_kafka import KafkaException
 
-    failed: list[str] = []
-    name = {"transactional.id": f"{job.group}.{lane}"}
-    producer = Producer({**job.client, **name, "on_delivery": lambda error, _: failed.append(error.name()) if error else None})
-    group = Consumer({**_reading(job.client), "group.id": job.group, "enable.auto.commit": False})
+    writer = reuse(job.client, job.group, lane, job.expected) or Writer(job.client, job.group, lane)
     try:
-        producer.init_transactions(job.seconds)
-        passing("opened", lane)
-        found = judge(job, lane, marker(job, lane, group))
-        return found if found else _transaction(job, lane, producer, group, batches)
+        found = _open(job, lane, writer)
+        rows = 0 if found else _transaction(job, lane, writer, batches)
     except KafkaException as error:
-        return _failure(error.args[0], failed)
-    finally:
-        group.close()
+        return _failure(error.args[0], writer.failed)
+    if found is None:
+        keep(writer, job.epoch)
+    return found or ("done", rows, "")
 
 
 def marker(job: Job, lane: int, group: Any) -> tuple[int, str] | None:
@@ -86,7 +84,7 @@ def marker(job: Job, lane: int, group: Any) -> tuple[int, str] | None:
             raise KafkaException(place.error)
         return place
 
-    place = _patiently(job, ask)
+    place = patiently(job.seconds, ask)
     return (place.offset - 1, place.metadata or "") if place.offset >= 0 else None
 
 
@@ -108,60 +106,32 @@ def passing(point: str, lane: int) -> None:
     """The points between which an attempt can die; tests make it die there."""
 
 
-def _transaction(job: Job, lane: int, producer: Any, group: Any, batches: Iterator[pa.RecordBatch]) -> tuple[str, int, str]:
+def _open(job: Job, lane: int, writer: Writer) -> tuple[str, int, str] | None:
+    """From here on nobody else can commit the lane. None: there is something to write."""
+    if writer.epoch >= 0:
+        passing("opened", lane)
+        return None
+    with writer.looking() as consumer:
+        writer.producer.init_transactions(job.seconds)
+        passing("opened", lane)
+        return judge(job, lane, marker(job, lane, consumer))
+
+
+def _transaction(job: Job, lane: int, writer: Writer, batches: Iterator[pa.RecordBatch]) -> int:
     from confluent_kafka import TopicPartition
 
-    producer.begin_transaction()
+    writer.producer.begin_transaction()
     rows = 0
     for batch in batches:
-        _produce(producer, job.topic, batch)
+        writer.send(job.topic, batch)
         rows += batch.num_rows
         passing("producing", lane)
     mark = TopicPartition(job.topic, lane, job.epoch + 1, metadata=job.digest)
-    _patiently(job, lambda: producer.send_offsets_to_transaction([mark], group.consumer_group_metadata(), job.seconds))
+    patiently(job.seconds, lambda: writer.producer.send_offsets_to_transaction([mark], writer.metadata, job.seconds))
     passing("produced", lane)
-    _patiently(job, lambda: producer.commit_transaction(job.seconds))
+    patiently(job.seconds, lambda: writer.producer.commit_transaction(job.seconds))
     passing("committed", lane)
-    return "done", rows, ""
-
-
-def _produce(producer: Any, topic: str, batch: pa.RecordBatch) -> None:
-    keys, values = batch.column("key").to_pylist(), batch.column("value").to_pylist()
-    headers = _headers(batch)
-    for key, value, extra in zip(keys, values, headers, strict=True):
-        while True:
-            try:
-                producer.produce(topic, value, key, headers=extra)
-                break
-            except BufferError:  # the queue is full: let it drain
-                producer.poll(0.1)
-    producer.poll(0)
-
-
-def _headers(batch: pa.RecordBatch) -> list[Any]:
-    if "headers" not in batch.schema.names:
-        return [[]] * batch.num_rows
-    return [[(each["key"], each["value"]) for each in row or ()] for row in batch.column("headers").to_pylist()]
-
-
-def _patiently(job: Job, step: Callable[[], Any]) -> Any:
-    """What failed for now is tried again: the client remembers how far it came."""
-    from confluent_kafka import KafkaException
-
-    deadline = time.monotonic() + job.seconds
-    while True:
-        try:
-            return step()
-        except KafkaException as error:
-            passes = error.args[0].retriable() or "COORD" in error.args[0].name() or error.args[0].name() == "UNSTABLE_OFFSET_COMMIT"
-            if not passes or time.monotonic() > deadline:
-                raise
-            time.sleep(0.05)
-
-
-def _reading(client: Mapping[str, Any]) -> dict[str, Any]:
-    """The properties that a consumer knows too."""
-    return {name: value for name, value in client.items() if name.startswith(("bootstrap.", "security.", "sasl.", "ssl.", "log_level"))}
+    return rows
 
 
 def _failure(error: Any, failed: list[str]) -> tuple[str, int, str]:

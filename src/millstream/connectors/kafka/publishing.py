@@ -21,12 +21,12 @@ _ROUNDS = 6
 _DEAD = ("Python worker exited unexpectedly", "Python worker failed to connect", "crashed unexpectedly", "Broken pipe", "Connection reset")
 
 
-def publish(messages: DataFrame, count: int, job: lanes.Job, epoch: Epoch) -> list[int]:
+def publish(messages: DataFrame, job: lanes.Job, epoch: Epoch) -> list[int]:
     """The lanes that have the epoch now, all that have rows."""
     last: list[Row] = []
     for turn in range(_ROUNDS):
         try:
-            last = _round(messages, count, job, epoch)
+            last = _round(messages, job, epoch)
         except Exception as error:
             if turn == _ROUNDS - 1 or not any(sign in str(error) for sign in _DEAD):
                 raise
@@ -39,14 +39,15 @@ def publish(messages: DataFrame, count: int, job: lanes.Job, epoch: Epoch) -> li
     raise _given_up(last, epoch)
 
 
-def _round(messages: DataFrame, count: int, job: lanes.Job, epoch: Epoch) -> list[Row]:
+def _round(messages: DataFrame, job: lanes.Job, epoch: Epoch) -> list[Row]:
     from pyspark import cloudpickle
+
+    from millstream.connectors import kafka
 
     assert epoch.context is not None
     function = lanes.publish(job)
-    with shipping.by_value(cloudpickle, epoch.context.directory, function, lanes):
-        ordered = messages.repartitionById(count, "lane").sortWithinPartitions("place")
-        return ordered.mapInArrow(function, lanes.OUTCOME).collect()  # type: ignore[arg-type]  # it gets an iterator
+    with shipping.by_value(cloudpickle, epoch.context.directory, function, kafka):
+        return messages.mapInArrow(function, lanes.OUTCOME).collect()  # type: ignore[arg-type]  # it gets an iterator
 
 
 def _refuse(rows: list[Row], job: lanes.Job, epoch: Epoch) -> None:

@@ -1,42 +1,38 @@
 """A Kafka topic as a sink, exactly once per epoch for readers of committed messages.
 
-stage:  the rows become messages and are written under the checkpoint, each with its lane: nobody computes them a second time.
+stage:  the rows become messages, each with its lane, and wait: in Spark's shuffle when they would come out the same once more, else as
+        files under the checkpoint, so that nobody computes them a second time.
 commit: a plan of the epoch is put once; then each lane writes its messages in one transaction, which holds the lane's marker too.
 
-Killed before the plan is put, the files are rubbish. Killed after it, the same files are written again by those lanes that do not show
+Killed before the plan is put, what waits is rubbish. Killed after it, the same rows are written again by those lanes that do not show
 the epoch's marker (`lanes.py` has the proof). No transaction is open across a restart, so none can time out and lose rows.
 """
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 import pyarrow as pa
 from pydantic import BaseModel, ConfigDict, Field
 
 from millstream.clients.kafka import KafkaAdmin, opened
-from millstream.clients.writing import write
+from millstream.connectors.kafka import properties
 from millstream.connectors.kafka.connection import KafkaComponent
-from millstream.connectors.kafka.encoding import Encoding, encoded, in_lanes
-from millstream.connectors.kafka.lanes import Job
-from millstream.connectors.kafka.logbook import Logbook, Plan
+from millstream.connectors.kafka.delivery import Delivery
+from millstream.connectors.kafka.encoding import Encoding, encoded
+from millstream.connectors.kafka.logbook import Logbook
 from millstream.connectors.kafka.parsing import Format
-from millstream.connectors.kafka.publishing import publish
-from millstream.connectors.kafka.target import NewTopic, Target, find, known, markers, require_client
+from millstream.connectors.kafka.target import NewTopic, find, known, require_client, target_of
 from millstream.connectors.kafka.values import FormatOptions, sink_problems
-from millstream.errors import Diagnostic, RunError, TransientError
+from millstream.errors import RunError, TransientError
 from millstream.plan.components import Epoch, Guarantee, LedgerEntry, NodeContext, Problem, Sink, Staged
 from millstream.plan.options import Columns, Duration, Size
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-_DAY = 86_400
-_PLAIN = {"compression": "lz4", "parquet.enable.dictionary": "false"}
 
 
 class ColumnHeader(BaseModel):
@@ -130,62 +126,32 @@ class KafkaSink(KafkaComponent, Sink):
         require_client()
         create = self.create if isinstance(self.create, NewTopic) else NewTopic() if self.create else None
         with self._asking(spark, context) as admin:
-            context.memory["target"] = find(admin, self._quiet(), self.topic, create, context)
+            context.memory["target"] = find(admin, properties.asking(self), self.topic, create, context)
 
     def ledger(self, spark: SparkSession, epoch: Epoch) -> LedgerEntry | None:
-        """The markers say what must not be written again; only the logbook knows that no lane is missing."""
-        if self.delivery == "at_least_once":
-            return None
-        done, target = self._logbook(epoch).done(), self._target(epoch)
-        held = markers(self._quiet(), self._group(epoch), self.topic, target.partitions)
-        number, digest = max(held.values(), default=(-1, ""))
-        if number > epoch.number or (number == epoch.number and digest != epoch.digest):
-            return LedgerEntry(number, digest)
-        return LedgerEntry(done.epoch, done.digest) if done.epoch >= 0 else None
+        return None if self.delivery == "at_least_once" else self._delivery(epoch).held()
 
     def stage(self, frame: DataFrame, epoch: Epoch) -> Staged:
-        spark, target = frame.sparkSession, self._target(epoch)
+        messages = encoded(frame, self._encoding(epoch))
         if self.delivery == "at_least_once":
-            return self._write_natively(encoded(frame, self._encoding(epoch)))
-        logbook = self._logbook(epoch)
-        plan = logbook.plan(epoch.number)
-        if plan is not None:
-            _require_digest(plan, epoch)
-            frame.write.format("noop").mode("append").save()  # a query with state must see every epoch
-            return Staged(plan.rows, (spark, plan, True))
-        lanes = min(self.lanes or spark.sparkContext.defaultParallelism, target.partitions)
-        folder = f"{epoch.number}-{uuid.uuid4().hex[:8]}"
-        messages = in_lanes(encoded(frame, self._encoding(epoch)), lanes)
-        written = write(messages, f"{logbook.storage.url}/{folder}", "parquet", (), _PLAIN, None)
-        return Staged(written.rows, (spark, Plan(folder, lanes, written.rows, epoch.digest), False))
+            messages.write.format("kafka").options(**properties.spark_options(self), topic=self.topic, includeHeaders="true").save()
+            return Staged(None)
+        return self._delivery(epoch).stage(messages, self.lanes or frame.sparkSession.sparkContext.defaultParallelism)
 
     def commit(self, staged: Staged, epoch: Epoch) -> None:
-        if self.delivery == "at_least_once":
-            return
-        spark, plan, repeated = staged.payload
-        logbook = self._logbook(epoch)
-        plan = logbook.put_once(epoch.number, plan)
-        _require_digest(plan, epoch)
-        marked = self._publish(spark, logbook, plan, epoch, repeated) if plan.rows else []
-        logbook.finish(epoch.number, epoch.digest, marked)
+        if staged.payload is not None:
+            self._delivery(epoch).commit(staged.payload)
 
     def abort(self, staged: Staged, epoch: Epoch) -> None:
-        if staged.payload and not staged.payload[2]:
-            self._logbook(epoch).storage.delete(staged.payload[1].folder)
+        if staged.payload is not None:
+            self._delivery(epoch).abort(staged.payload)
 
-    def _publish(self, spark: SparkSession, logbook: Logbook, plan: Plan, epoch: Epoch, repeated: bool) -> list[int]:
-        messages = spark.read.parquet(f"{logbook.storage.url}/{plan.folder}")
-        done = logbook.done()
-        # an absent marker is no riddle before the first attempt; but one that is young has not expired: somebody removed it
-        required = frozenset(done.expected()) if repeated else done.younger(_DAY)
-        job = Job(self._producer(self._limit(epoch)), self._group(epoch), self.topic, epoch.number, epoch.digest, done.expected(), required)
-        return publish(messages, plan.lanes, job, epoch)
-
-    def _write_natively(self, messages: DataFrame) -> Staged:
-        own = {"compression.type": self.compression, "linger.ms": str(self.linger.milliseconds), "batch.size": str(self.batch_size.bytes)}
-        options = {f"kafka.{name}": value for name, value in {**own, "acks": "all", **self.client()}.items()}
-        messages.write.format("kafka").options(**options, topic=self.topic, includeHeaders="true").save()
-        return Staged(None)
+    def _delivery(self, epoch: Epoch) -> Delivery:
+        assert epoch.context is not None
+        group = f"millstream.{epoch.context.pipeline}.{epoch.sink}.{epoch.query}"
+        logbook = Logbook(epoch.context.storage, f"{epoch.query}/{self.topic}")
+        partitions, limit = target_of(epoch).partitions, self._limit(epoch)
+        return Delivery(epoch, self.topic, partitions, group, logbook, properties.asking(self), properties.writing(self, limit))
 
     def _encoding(self, epoch: Epoch) -> Encoding:
         key = self.key or (epoch.context.primary_key if epoch.context else ())
@@ -197,39 +163,8 @@ class KafkaSink(KafkaComponent, Sink):
         )
 
     def _limit(self, epoch: Epoch) -> int:
-        topic = self._target(epoch).limit
+        topic = target_of(epoch).limit
         return min(self.max_message_size.bytes, topic) if self.max_message_size else topic
-
-    def _producer(self, limit: int = 1_000_000) -> dict[str, Any]:
-        return {
-            **self._quiet(),
-            "partitioner": "murmur2_random",  # what Java's clients do
-            "acks": "all",
-            "compression.type": self.compression,
-            "linger.ms": self.linger.milliseconds,
-            "batch.size": self.batch_size.bytes,
-            "batch.num.messages": 100_000,
-            "message.max.bytes": max(limit, 1_000_000) + 65_536,  # what is too large was found before
-            "transaction.timeout.ms": self.transaction_timeout.milliseconds,
-            "delivery.report.only.error": True,
-            **self.producer,
-        }
-
-    def _quiet(self) -> dict[str, str]:
-        return {**self.native_client(), "log_level": "0"}
-
-    def _group(self, epoch: Epoch) -> str:
-        pipeline = epoch.context.pipeline if epoch.context else ""
-        return f"millstream.{pipeline}.{epoch.sink}.{epoch.query}"
-
-    def _logbook(self, epoch: Epoch) -> Logbook:
-        assert epoch.context is not None
-        return Logbook(epoch.context.storage, f"{epoch.query}/{self.topic}")
-
-    def _target(self, epoch: Epoch) -> Target:
-        assert epoch.context is not None
-        target: Target = epoch.context.memory["target"]
-        return target
 
     @contextmanager
     def _asking(self, spark: SparkSession, context: NodeContext) -> Iterator[KafkaAdmin]:
@@ -239,9 +174,3 @@ class KafkaSink(KafkaComponent, Sink):
                 yield admin
         except TransientError as error:
             raise error if known(context) else RunError(error.diagnostics) from None
-
-
-def _require_digest(plan: Plan, epoch: Epoch) -> None:
-    if plan.digest != epoch.digest:
-        message = f"sink `{epoch.sink}` has begun epoch {epoch.number} of another history"
-        raise RunError(Diagnostic("MS055", message, detail="nothing was written", help="restore the checkpoint as a whole"))

@@ -18,7 +18,7 @@ from millstream.clients.kafka import KafkaAdmin
 from millstream.connectors.kafka.lanes import Job, marker
 from millstream.connectors.kafka.values import FormatOptions
 from millstream.errors import Diagnostic, RunError, SetupError, TransientError, nearest
-from millstream.plan.components import NodeContext
+from millstream.plan.components import Epoch, NodeContext
 
 _FILE, _SECONDS = "target.json", 20
 _ROOMY = 1 << 20
@@ -57,6 +57,13 @@ def find(admin: KafkaAdmin, client: Mapping[str, str], topic: str, create: NewTo
     found = admin.topics([topic])[topic]
     _require_same({"cluster": admin.cluster(), topic: found.id}, topic, context)
     return Target(found.partitions, _limit(client, topic))
+
+
+def target_of(epoch: Epoch) -> Target:
+    """What was found at the start of the run."""
+    assert epoch.context is not None
+    target: Target = epoch.context.memory["target"]
+    return target
 
 
 def require_client() -> None:
