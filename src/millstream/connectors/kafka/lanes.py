@@ -5,8 +5,7 @@ what was committed before; whoever opens the lane later makes this commit fail. 
 attempt that was killed, is late, or does not know how it ended is answered by the next one: open, look at the marker, skip or write.
 
 The marker is the lane's offset in a consumer group of the sink's own: the epoch plus one, with the epoch's digest as metadata. What goes
-wrong comes back as a row, not as an exception. This module and `producing.py` are sent to the workers whole, and import nothing else of
-ours.
+wrong comes back as a row, not as an exception. The modules behind it are sent to the workers whole.
 """
 
 from __future__ import annotations
@@ -18,6 +17,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from millstream.connectors.kafka.archives import forget_archives
 from millstream.connectors.kafka.producing import Writer, keep, patiently, reuse
 
 OUTCOME = "lane int, outcome string, rows long, detail string"
@@ -53,6 +53,7 @@ def publish(job: Job) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.Record
             return
         lane = int(first.column("lane")[0].as_py())
         outcome, rows, detail = send(job, lane, itertools.chain([first], filled))
+        forget_archives()
         columns = [pa.array([lane], pa.int32()), pa.array([outcome]), pa.array([rows], pa.int64()), pa.array([detail[:500]])]
         yield pa.RecordBatch.from_arrays(columns, names=["lane", "outcome", "rows", "detail"])
 
