@@ -430,7 +430,7 @@ CODES: dict[str, Code] = {
         "the target refuses rows",
         "Kafka does not take the messages: no permission for the topic, the transaction or the group; or a message is larger than "
         "`max_message_size` or the topic's `max.message.bytes`.",
-        "Have the permission granted; raise the limits, or set `too_large: drop`.",
+        "Have the permission granted; raise the limits, or set `on_error` of the sink to `drop` or `{dead_letter: SINK}`.",
     ),
     "MS099": Code(
         "a bug in Millstream", "This should not happen.", "Please report it, with the output of the same command under `--debug`."

@@ -79,6 +79,7 @@ class RunningQuery:
             for sink in self.history.sinks():
                 if isinstance(sink.component, Sink):
                     self.loop.failed_node = sink.name
+                    self.recorder.promises(sink.name, sink.component.promise)
                     sink.component.prepare(self.lowering.spark, self.lowering.context(sink))
             self.loop.failed_node = ""
             stream = self.lowering.streaming(self.plan)

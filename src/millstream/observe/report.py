@@ -83,4 +83,5 @@ class Report:
 def _node(facts: NodeFacts) -> dict[str, object]:
     counts: dict[str, object] = {"rows_in": facts.rows_in, "rows_out": facts.rows_out, "rejected": facts.rejected, "late": facts.late}
     waiting: dict[str, object] = {"waiting": facts.waiting} if facts.waiting is not None else {}
-    return counts | waiting | ({"state": asdict(facts.state)} if facts.state else {})
+    sink: dict[str, object] = {"epochs": facts.epochs or 0, "guarantee": facts.guarantee} if facts.guarantee else {}
+    return counts | sink | waiting | ({"state": asdict(facts.state)} if facts.state else {})

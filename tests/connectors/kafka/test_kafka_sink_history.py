@@ -140,5 +140,6 @@ def test_a_message_too_large_can_be_dropped_afterwards(stage: Stage) -> None:
     sql = "SELECT k, n, repeat('x', if(n = 3, 2000000, 1)) AS t FROM m"
     assert stage.code(10, sql=sql) == "MS097"
     assert stage.rows() == []
-    stage.go(0, "lanes: 4, too_large: drop", sql)
+    report = stage.go(0, "lanes: 4, on_error: drop", sql)
     assert sorted(row["n"] for row in stage.rows()) == [0, 1, 2, 4, 5, 6, 7, 8, 9]
+    assert (report.nodes["out"].rows_in, report.nodes["out"].rejected) == (9, 1)

@@ -16,10 +16,7 @@ from millstream.errors import Diagnostic, RunError
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-MARK = "millstream-message"
 OP = "_op"
-_OVERHEAD = 256
-"""What a message's frame takes, at most."""
 _DEBEZIUM = {"i": "c", "u": "u", "d": "d"}
 
 
@@ -38,9 +35,6 @@ class Encoding:
     dynamic: Mapping[str, str]
     """Header → column."""
     deletes: Literal["tombstone", "row", "drop"]
-    limit: int
-    """The most bytes of a message."""
-    too_large: Literal["fail", "drop"]
 
 
 def encoded(frame: DataFrame, encoding: Encoding) -> DataFrame:
@@ -53,14 +47,19 @@ def encoded(frame: DataFrame, encoding: Encoding) -> DataFrame:
         raise RunError(Diagnostic("MS007", message, help="give `key`, or `deletes: row` or `deletes: drop`"))
     if changes and encoding.deletes == "drop":
         frame = frame.where(F.coalesce(F.col(OP) != "d", F.lit(True)))
+    return frame.select(*[column.alias(name) for name, column in message_of(frame, encoding).items()])
+
+
+def message_of(frame: DataFrame, encoding: Encoding) -> dict[str, Column]:
+    """What a row becomes: `key`, `value`, and `headers` if there are any."""
+    from pyspark.sql import functions as F
+
+    changes = OP in frame.columns
     value = _value(frame, encoding)
     if changes and encoding.deletes == "tombstone":
         value = F.when(F.coalesce(F.col(OP) != "d", F.lit(True)), value)
-    columns = [_key(encoding).alias("key"), value.alias("value")]
     headers = _headers(frame, encoding, changes)
-    if headers is not None:
-        columns.append(headers.alias("headers"))
-    return _fitting(frame.select(*columns), encoding)
+    return {"key": _key(encoding), "value": value, **({} if headers is None else {"headers": headers})}
 
 
 def in_lanes(messages: DataFrame, lanes: int) -> DataFrame:
@@ -124,23 +123,6 @@ def _headers(frame: DataFrame, encoding: Encoding, changes: bool) -> Column | No
         return None
     pairs = [F.when(value.isNotNull(), F.struct(F.lit(name).alias("key"), value.alias("value"))) for name, value in values.items()]
     return F.filter(F.array(*pairs), lambda pair: pair.isNotNull())
-
-
-def _fitting(messages: DataFrame, encoding: Encoding) -> DataFrame:
-    """Messages larger than the limit are told, or left out: Kafka would refuse them with everything else in the transaction."""
-    from pyspark.sql import functions as F
-
-    size = F.lit(_OVERHEAD) + F.coalesce(F.octet_length("key"), F.lit(0)) + F.coalesce(F.octet_length("value"), F.lit(0))
-    if "headers" in messages.columns:
-        size = size + F.aggregate(
-            "headers", F.lit(0), lambda sum_, pair: sum_ + F.octet_length(pair["key"]) + F.octet_length(pair["value"]) + F.lit(8)
-        )
-    fits = size <= encoding.limit
-    if encoding.too_large == "drop":
-        return messages.where(fits)
-    text = f"{MARK}: {encoding.node}: a message of %d bytes is too large, key %s; the limit is {encoding.limit}"
-    said = F.format_string(text, size, F.left(F.coalesce(F.col("key").cast("string"), F.lit("(none)")), F.lit(80)))
-    return messages.where(F.when(fits, F.lit(True)).otherwise(F.raise_error(said).cast("boolean")))
 
 
 def _quoted(name: str) -> str:

@@ -22,7 +22,8 @@ from millstream.clients.kafka import KafkaAdmin, opened
 from millstream.connectors.kafka import properties
 from millstream.connectors.kafka.connection import KafkaComponent
 from millstream.connectors.kafka.delivery import Delivery
-from millstream.connectors.kafka.encoding import Encoding, encoded
+from millstream.connectors.kafka.encoding import Encoding, encoded, message_of
+from millstream.connectors.kafka.fitting import required, told_apart
 from millstream.connectors.kafka.logbook import Logbook
 from millstream.connectors.kafka.parsing import Format
 from millstream.connectors.kafka.target import NewTopic, find, known, require_client, target_of
@@ -64,6 +65,7 @@ class KafkaSink(KafkaComponent, Sink):
           key: [id]
           create: {partitions: 4, config: {cleanup.policy: compact}}
     """
+    judges: ClassVar[bool] = True
     adjustable: ClassVar[frozenset[str]] = frozenset(
         {
             "bootstrap_servers",
@@ -74,7 +76,6 @@ class KafkaSink(KafkaComponent, Sink):
             "linger",
             "batch_size",
             "max_message_size",
-            "too_large",
             "transaction_timeout",
             "producer",
         }
@@ -97,7 +98,7 @@ class KafkaSink(KafkaComponent, Sink):
     """Headers: a text, or `{column: NAME}`. Rows of a changelog have the header `dbz.op` too: `c`, `u` or `d`."""
     deletes: Literal["tombstone", "row", "drop"] = "tombstone"
     """What becomes of the deletes of a changelog: a message with the key and no value, a message like others, or nothing."""
-    delivery: Guarantee = Field(default="exactly_once", alias="guarantee")
+    guarantee: Guarantee = "exactly_once"
     """`exactly_once`, or `at_least_once` by Spark's own writer: cheaper, and rows come twice when an epoch is repeated."""
     create: bool | NewTopic = False
     """Whether to make the topic when it is missing: `true`, or `{partitions: 4, replication: 3, config: {cleanup.policy: compact}}`."""
@@ -110,13 +111,16 @@ class KafkaSink(KafkaComponent, Sink):
     batch_size: Size = Size("1MB")
     """The most bytes that share a request, for one partition."""
     max_message_size: Size | None = None
-    """The most bytes of a message. Default: what the topic takes, and never more than that."""
-    too_large: Literal["fail", "drop"] = "fail"
-    """What becomes of a larger one: the pipeline stops and says which, or goes on without it."""
+    """The most bytes of a message. Default: what the topic takes, and never more than that. A row whose message is larger is a bad row,
+    by `on_error`."""
     transaction_timeout: Duration = Duration("10m")
     """The longest that a lane may take for an epoch; the brokers' `transaction.max.timeout.ms` is the upper limit."""
     producer: FormatOptions = Field(default={})
     """Properties of the producer (librdkafka's), such as `request.timeout.ms`."""
+
+    @property
+    def promise(self) -> Guarantee:
+        return self.guarantee
 
     def problems(self, inputs: Mapping[str, pa.Schema | None], directory: Path) -> list[Problem]:
         schema = next(iter(inputs.values()), None)
@@ -129,11 +133,17 @@ class KafkaSink(KafkaComponent, Sink):
             context.memory["target"] = find(admin, properties.asking(self), self.topic, create, context)
 
     def ledger(self, spark: SparkSession, epoch: Epoch) -> LedgerEntry | None:
-        return None if self.delivery == "at_least_once" else self._delivery(epoch).held()
+        return None if self.guarantee == "at_least_once" else self._delivery(epoch).held()
+
+    def judged(self, frame: DataFrame, context: NodeContext) -> DataFrame:
+        return told_apart(frame, message_of(frame, self._encoding(context)), self._limit(context))
 
     def stage(self, frame: DataFrame, epoch: Epoch) -> Staged:
-        messages = encoded(frame, self._encoding(epoch))
-        if self.delivery == "at_least_once":
+        assert epoch.context is not None
+        messages = encoded(frame, self._encoding(epoch.context))
+        if not epoch.context.isolate:
+            messages = required(messages, epoch.sink, self._limit(epoch.context))
+        if self.guarantee == "at_least_once":
             messages.write.format("kafka").options(**properties.spark_options(self), topic=self.topic, includeHeaders="true").save()
             return Staged(None)
         return self._delivery(epoch).stage(messages, self.lanes or frame.sparkSession.sparkContext.defaultParallelism)
@@ -150,20 +160,17 @@ class KafkaSink(KafkaComponent, Sink):
         assert epoch.context is not None
         group = f"millstream.{epoch.context.pipeline}.{epoch.sink}.{epoch.query}"
         logbook = Logbook(epoch.context.storage, f"{epoch.query}/{self.topic}")
-        partitions, limit = target_of(epoch).partitions, self._limit(epoch)
+        partitions, limit = target_of(epoch.context).partitions, self._limit(epoch.context)
         return Delivery(epoch, self.topic, partitions, group, logbook, properties.asking(self), properties.writing(self, limit))
 
-    def _encoding(self, epoch: Epoch) -> Encoding:
-        key = self.key or (epoch.context.primary_key if epoch.context else ())
+    def _encoding(self, context: NodeContext) -> Encoding:
+        key = self.key or context.primary_key
         static = {name: value for name, value in self.headers.items() if isinstance(value, str)}
         dynamic = {name: value.column for name, value in self.headers.items() if isinstance(value, ColumnHeader)}
-        limit = self._limit(epoch)
-        return Encoding(
-            epoch.sink, self.format, self.value, key, self.key_format, self.options, static, dynamic, self.deletes, limit, self.too_large
-        )
+        return Encoding(context.name, self.format, self.value, key, self.key_format, self.options, static, dynamic, self.deletes)
 
-    def _limit(self, epoch: Epoch) -> int:
-        topic = target_of(epoch).limit
+    def _limit(self, context: NodeContext) -> int:
+        topic = target_of(context).limit
         return min(self.max_message_size.bytes, topic) if self.max_message_size else topic
 
     @contextmanager

@@ -18,7 +18,7 @@ from millstream.clients.kafka import KafkaAdmin
 from millstream.connectors.kafka.lanes import Job, marker
 from millstream.connectors.kafka.values import FormatOptions
 from millstream.errors import Diagnostic, RunError, SetupError, TransientError, nearest
-from millstream.plan.components import Epoch, NodeContext
+from millstream.plan.components import NodeContext
 
 _FILE, _SECONDS = "target.json", 20
 _ROOMY = 1 << 20
@@ -59,10 +59,9 @@ def find(admin: KafkaAdmin, client: Mapping[str, str], topic: str, create: NewTo
     return Target(found.partitions, _limit(client, topic))
 
 
-def target_of(epoch: Epoch) -> Target:
+def target_of(context: NodeContext) -> Target:
     """What was found at the start of the run."""
-    assert epoch.context is not None
-    target: Target = epoch.context.memory["target"]
+    target: Target = context.memory["target"]
     return target
 
 
