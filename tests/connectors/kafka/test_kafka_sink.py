@@ -64,6 +64,11 @@ def test_headers_are_texts_and_columns(sent: Callable[..., list[Any]]) -> None:
     assert json.loads(message.value()) == {"k": "k0", "n": 0}
 
 
+def test_rows_of_a_changelog_go_in_the_order_of_their_source(sent: Callable[..., list[Any]]) -> None:
+    messages = sent("key: t, value: [n], lanes: 2", "SELECT k, n, t, 60 - n AS _seq, 'u' AS _op FROM m")
+    assert [json.loads(message.value())["n"] for message in messages] == list(range(59, -1, -1))
+
+
 def test_deletes_are_tombstones(sent: Callable[..., list[Any]]) -> None:
     messages = sent("key: k", "SELECT k, n, if(n = 1, 'd', 'i') AS _op FROM m", rows=ROWS[:2])
     assert {message.key(): message.value() for message in messages}[b"k1"] is None

@@ -12,10 +12,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from millstream.clients.writing import write
-from millstream.connectors.kafka.encoding import in_lanes
+from millstream.connectors.kafka.claims import claim
+from millstream.connectors.kafka.encoding import in_lanes, in_order
 from millstream.connectors.kafka.lanes import Job
 from millstream.connectors.kafka.logbook import Logbook, Plan
-from millstream.connectors.kafka.publishing import publish
+from millstream.connectors.kafka.publishing import given_up, publish, refuse
 from millstream.connectors.kafka.shuffling import into_lanes, shuffle
 from millstream.connectors.kafka.target import markers
 from millstream.errors import Diagnostic, RunError
@@ -52,13 +53,17 @@ class Delivery:
     """Properties of a client that asks."""
     writing: Mapping[str, Any]
     """Properties of a producer."""
+    memory: dict[str, Any]
+    """What the sink keeps for the length of a run."""
 
-    def held(self) -> LedgerEntry | None:
-        """The markers say what must not be written again; only the logbook knows that no lane is missing."""
-        done = self.logbook.done()
+    def held(self, lanes: int) -> LedgerEntry | None:
+        """The markers say what must not be written again; only the logbook knows that no lane is missing. The lanes are this run's then."""
+        done, plan = self.logbook.done(), self.logbook.plan(self.epoch.number)
         number, digest = max(markers(self.reading, self.group, self.topic, self.partitions).values(), default=(-1, ""))
         if number > self.epoch.number or (number == self.epoch.number and digest != self.epoch.digest):
             return LedgerEntry(number, digest)
+        used = [lane + 1 for lane in done.expected()]
+        self._claim(max(min(lanes, self.partitions), plan.lanes if plan else 0, *used), repeated=plan is not None)
         return LedgerEntry(done.epoch, done.digest) if done.epoch >= 0 else None
 
     def stage(self, messages: DataFrame, lanes: int) -> Staged:
@@ -71,7 +76,7 @@ class Delivery:
     def commit(self, work: Work) -> None:
         plan = self.logbook.put_once(self.epoch.number, work.plan)
         self._require_digest(plan)
-        marked = publish(self._messages(replace(work, plan=plan)), self._job(work.repeated), self.epoch) if plan.rows else []
+        marked = publish(self._messages(replace(work, plan=plan)), self._job(plan.lanes), self.epoch) if plan.rows else []
         self.logbook.finish(self.epoch.number, self.epoch.digest, marked)
 
     def abort(self, work: Work) -> None:
@@ -95,18 +100,28 @@ class Delivery:
         return Staged(written.rows, Work(replace(plan, folder=folder, rows=written.rows), messages, repeated=False))
 
     def _messages(self, work: Work) -> DataFrame:
-        """In lanes, each in the order of the frame."""
+        """In lanes, each in its order."""
         messages = work.messages
         if work.plan.folder:
             staged = messages.sparkSession.read.parquet(f"{self.logbook.storage.url}/{work.plan.folder}")
             messages = into_lanes(staged, work.plan.lanes)
-        return messages.sortWithinPartitions("place").drop("place")
+        return in_order(messages)
 
-    def _job(self, repeated: bool) -> Job:
+    def _claim(self, lanes: int, repeated: bool) -> None:
+        self.memory["run"] = uuid.uuid4().hex[:12]
         done = self.logbook.done()
         # an absent marker is no riddle before the first attempt; but one that is young has not expired: somebody removed it
         required = frozenset(done.expected()) if repeated else done.younger(_DAY)
-        return Job(self.writing, self.group, self.topic, self.epoch.number, self.epoch.digest, done.expected(), required)
+        job = replace(self._job(0), required=required)
+        outcomes = claim(job, lanes)
+        refuse(outcomes, job, self.epoch)
+        if any(each.outcome != "done" for each in outcomes):
+            raise given_up(outcomes, self.epoch)
+
+    def _job(self, lanes: int) -> Job:
+        """Lanes that are claimed have a marker."""
+        expected, required = self.logbook.done().expected(), frozenset(range(lanes))
+        return Job(self.writing, self.group, self.topic, self.epoch.number, self.epoch.digest, self.memory["run"], expected, required)
 
     def _require_digest(self, plan: Plan) -> None:
         if plan.digest != self.epoch.digest:

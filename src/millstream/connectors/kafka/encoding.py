@@ -1,7 +1,7 @@
 """Rows become messages, by Spark's own expressions: key, value, headers, the lane, and the row's place in the epoch.
 
-A key has one lane, so one writer; the place keeps the order of the frame within the lane. Which partition a key goes to is the
-producer's matter (murmur2, as Java's clients do), and not the lane's: a lane is a writer, not a partition.
+A key has one lane, so one writer; the place keeps the order of the frame within the lane, `_seq` that of the source. Which partition a
+key goes to is the producer's matter (murmur2, as Java's clients do), and not the lane's: a lane is a writer, not a partition.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from millstream.errors import Diagnostic, RunError
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-OP = "_op"
+OP, SEQUENCE = "_op", "_seq"
 _DEBEZIUM = {"i": "c", "u": "u", "d": "d"}
 
 
@@ -38,7 +38,7 @@ class Encoding:
 
 
 def encoded(frame: DataFrame, encoding: Encoding) -> DataFrame:
-    """`key`, `value` and `headers` of every row, in the frame's order."""
+    """`key`, `value` and `headers` of every row, in the frame's order, and its place in the source where the row knows that."""
     from pyspark.sql import functions as F
 
     changes = OP in frame.columns
@@ -47,7 +47,8 @@ def encoded(frame: DataFrame, encoding: Encoding) -> DataFrame:
         raise RunError(Diagnostic("MS007", message, help="give `key`, or `deletes: row` or `deletes: drop`"))
     if changes and encoding.deletes == "drop":
         frame = frame.where(F.coalesce(F.col(OP) != "d", F.lit(True)))
-    return frame.select(*[column.alias(name) for name, column in message_of(frame, encoding).items()])
+    order = [F.col(SEQUENCE)] if SEQUENCE in frame.columns else []
+    return frame.select(*order, *[column.alias(name) for name, column in message_of(frame, encoding).items()])
 
 
 def message_of(frame: DataFrame, encoding: Encoding) -> dict[str, Column]:
@@ -68,6 +69,12 @@ def in_lanes(messages: DataFrame, lanes: int) -> DataFrame:
 
     spread = F.pmod(F.xxhash64(F.coalesce("key", "value")), F.lit(lanes)).cast("int")
     return messages.select(spread.alias("lane"), F.monotonically_increasing_id().alias("place"), "*")
+
+
+def in_order(lanes: DataFrame) -> DataFrame:
+    """Each lane's messages in the order that they are to be written in: that of the source, where rows know it, else that of the frame."""
+    order = [name for name in (SEQUENCE, "place") if name in lanes.columns]
+    return lanes.sortWithinPartitions(*order).drop(*order)
 
 
 def _value(frame: DataFrame, encoding: Encoding) -> Column:

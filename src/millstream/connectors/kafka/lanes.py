@@ -4,8 +4,8 @@ The order is the proof. Opening the lane fences every earlier owner and ends its
 what was committed before; whoever opens the lane later makes this commit fail. So at most one commit per lane and epoch succeeds, and an
 attempt that was killed, is late, or does not know how it ended is answered by the next one: open, look at the marker, skip or write.
 
-The marker is the lane's offset in a consumer group of the sink's own: the epoch plus one, with the epoch's digest as metadata. What goes
-wrong comes back as a row, not as an exception. The modules behind it are sent to the workers whole.
+The marker is the lane's offset in a consumer group of the sink's own: the epoch plus one, with the epoch's digest and the run's name as
+metadata. What goes wrong comes back as a row, not as an exception. The modules behind it are sent to the workers whole.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -36,11 +36,30 @@ class Job:
     topic: str
     epoch: int
     digest: str
+    run: str
+    """Who has claimed the lanes."""
     expected: Mapping[int, int] = field(default_factory=dict)
     """Lane → the epoch that its marker shows at least."""
     required: frozenset[int] = frozenset()
     """Lanes whose marker cannot be absent."""
     seconds: float = 60
+
+
+class Outcome(NamedTuple):
+    """How it went with a lane: `done`, `held` (it was there), `fenced`, `later` (Kafka is away), or what no other attempt can mend."""
+
+    lane: int
+    outcome: str
+    rows: int = 0
+    detail: str = ""
+
+
+class Marker(NamedTuple):
+    """The last epoch that a lane has committed, its digest, and the run that owns the lane."""
+
+    epoch: int
+    digest: str
+    run: str
 
 
 def publish(job: Job) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
@@ -51,8 +70,7 @@ def publish(job: Job) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.Record
         first = next(filled, None)
         if first is None:
             return
-        lane = int(first.column("lane")[0].as_py())
-        outcome, rows, detail = send(job, lane, itertools.chain([first], filled))
+        lane, outcome, rows, detail = send(job, int(first.column("lane")[0].as_py()), itertools.chain([first], filled))
         forget_archives()
         columns = [pa.array([lane], pa.int32()), pa.array([outcome]), pa.array([rows], pa.int64()), pa.array([detail[:500]])]
         yield pa.RecordBatch.from_arrays(columns, names=["lane", "outcome", "rows", "detail"])
@@ -60,23 +78,23 @@ def publish(job: Job) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.Record
     return run
 
 
-def send(job: Job, lane: int, batches: Iterator[pa.RecordBatch]) -> tuple[str, int, str]:
-    """How it went, how many rows, and a word about it."""
+def send(job: Job, lane: int, batches: Iterator[pa.RecordBatch]) -> Outcome:
+    """Write a lane's rows, unless they are there."""
     from confluent_kafka import KafkaException
 
     writer = reuse(job.client, job.group, lane, job.expected) or Writer(job.client, job.group, lane)
     try:
         found = _open(job, lane, writer)
-        rows = 0 if found else _transaction(job, lane, writer, batches)
+        if found is None:
+            found = Outcome(lane, "done", _transaction(job, lane, writer, batches))
+            keep(writer, job.epoch)
     except KafkaException as error:
-        return _failure(error.args[0], writer.failed)
-    if found is None:
-        keep(writer, job.epoch)
-    return found or ("done", rows, "")
+        return failure(lane, error.args[0], writer.failed)
+    return found
 
 
-def marker(job: Job, lane: int, group: Any) -> tuple[int, str] | None:
-    """The last epoch that the lane has committed, and its digest."""
+def marker(job: Job, lane: int, group: Any) -> Marker | None:
+    """What the lane says of itself."""
     from confluent_kafka import KafkaException, TopicPartition
 
     def ask() -> Any:
@@ -86,20 +104,28 @@ def marker(job: Job, lane: int, group: Any) -> tuple[int, str] | None:
         return place
 
     place = patiently(job.seconds, ask)
-    return (place.offset - 1, place.metadata or "") if place.offset >= 0 else None
+    digest, _, run = (place.metadata or "").partition(" ")
+    return Marker(place.offset - 1, digest, run) if place.offset >= 0 else None
 
 
-def judge(job: Job, lane: int, held: tuple[int, str] | None) -> tuple[str, int, str] | None:
-    """What a marker means; None: the rows are to be written."""
+def judge(job: Job, lane: int, held: Marker | None) -> Outcome | None:
+    """What a marker means once the lanes are claimed; None: the rows are to be written."""
+    if held is not None and held.run != job.run:
+        return Outcome(lane, "taken", detail=f"the lane was claimed by another run, at epoch {held.epoch}")
+    return weigh(job, lane, held)
+
+
+def weigh(job: Job, lane: int, held: Marker | None) -> Outcome | None:
+    """What a marker means, whoever wrote it."""
     if held is None:
-        return ("missing", 0, "the marker is gone") if lane in job.required else None
-    epoch, digest = held
-    if epoch == job.epoch:
-        return ("held", 0, "") if digest == job.digest else ("history", 0, f"epoch {epoch} is there, with other rows")
-    if epoch > job.epoch:
-        return "history", 0, f"epoch {epoch} is there"
-    if epoch < job.expected.get(lane, -1):
-        return "missing", 0, f"the marker shows epoch {epoch}, and epoch {job.expected[lane]} was committed"
+        return Outcome(lane, "missing", detail="the marker is gone") if lane in job.required else None
+    if held.epoch == job.epoch and held.digest == job.digest:
+        return Outcome(lane, "held")
+    if held.epoch >= job.epoch:
+        return Outcome(lane, "history", detail=f"epoch {held.epoch} is there{', with other rows' if held.epoch == job.epoch else ''}")
+    if held.epoch < job.expected.get(lane, -1):
+        detail = f"the marker shows epoch {held.epoch}, and epoch {job.expected[lane]} was committed"
+        return Outcome(lane, "missing", detail=detail)
     return None
 
 
@@ -107,7 +133,26 @@ def passing(point: str, lane: int) -> None:
     """The points between which an attempt can die; tests make it die there."""
 
 
-def _open(job: Job, lane: int, writer: Writer) -> tuple[str, int, str] | None:
+def commit(job: Job, writer: Writer, epoch: int, digest: str) -> None:
+    """End the transaction, with the marker inside."""
+    from confluent_kafka import TopicPartition
+
+    mark = TopicPartition(job.topic, writer.lane, epoch + 1, metadata=f"{digest} {job.run}")
+    patiently(job.seconds, lambda: writer.producer.send_offsets_to_transaction([mark], writer.metadata, job.seconds))
+    passing("produced", writer.lane)
+    patiently(job.seconds, lambda: writer.producer.commit_transaction(job.seconds))
+
+
+def failure(lane: int, error: Any, failed: list[str]) -> Outcome:
+    """A transaction that is left open here is ended by the next owner of the lane."""
+    names, said = [error.name(), *failed], f"{error.name()}: {error.str()}"
+    refused = [name for name in names if any(sign in name for sign in _REFUSED)]
+    if refused:
+        return Outcome(lane, "refused", detail=f"{refused[0]}: {error.str()}")
+    return Outcome(lane, "fenced" if _FENCED & set(names) else "later", detail=said)
+
+
+def _open(job: Job, lane: int, writer: Writer) -> Outcome | None:
     """From here on nobody else can commit the lane. None: there is something to write."""
     if writer.epoch >= 0:
         passing("opened", lane)
@@ -119,26 +164,12 @@ def _open(job: Job, lane: int, writer: Writer) -> tuple[str, int, str] | None:
 
 
 def _transaction(job: Job, lane: int, writer: Writer, batches: Iterator[pa.RecordBatch]) -> int:
-    from confluent_kafka import TopicPartition
-
     writer.producer.begin_transaction()
     rows = 0
     for batch in batches:
         writer.send(job.topic, batch)
         rows += batch.num_rows
         passing("producing", lane)
-    mark = TopicPartition(job.topic, lane, job.epoch + 1, metadata=job.digest)
-    patiently(job.seconds, lambda: writer.producer.send_offsets_to_transaction([mark], writer.metadata, job.seconds))
-    passing("produced", lane)
-    patiently(job.seconds, lambda: writer.producer.commit_transaction(job.seconds))
+    commit(job, writer, job.epoch, job.digest)
     passing("committed", lane)
     return rows
-
-
-def _failure(error: Any, failed: list[str]) -> tuple[str, int, str]:
-    """A transaction that is left open here is ended by the next owner of the lane."""
-    names = [error.name(), *failed]
-    refused = [name for name in names if any(sign in name for sign in _REFUSED)]
-    if refused:
-        return "refused", 0, f"{refused[0]}: {error.str()}"
-    return ("fenced" if _FENCED & set(names) else "later"), 0, f"{error.name()}: {error.str()}"

@@ -37,4 +37,5 @@ def writing(sink: KafkaSink, limit: int = _USUAL) -> dict[str, Any]:
 def spark_options(sink: KafkaSink) -> dict[str, str]:
     """For Spark's own writer."""
     own = {"compression.type": sink.compression, "linger.ms": str(sink.linger.milliseconds), "batch.size": str(sink.batch_size.bytes)}
-    return {f"kafka.{name}": value for name, value in {**own, "acks": "all", **sink.client()}.items()}
+    client = {f"kafka.{name}": value for name, value in {**own, "acks": "all", **sink.client()}.items()}
+    return {**client, "topic": sink.topic, "includeHeaders": "true"}

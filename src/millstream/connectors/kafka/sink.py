@@ -22,7 +22,7 @@ from millstream.clients.kafka import KafkaAdmin, opened
 from millstream.connectors.kafka import properties
 from millstream.connectors.kafka.connection import KafkaComponent
 from millstream.connectors.kafka.delivery import Delivery
-from millstream.connectors.kafka.encoding import Encoding, encoded, message_of
+from millstream.connectors.kafka.encoding import SEQUENCE, Encoding, encoded, message_of
 from millstream.connectors.kafka.fitting import required, told_apart
 from millstream.connectors.kafka.logbook import Logbook
 from millstream.connectors.kafka.parsing import Format
@@ -133,7 +133,7 @@ class KafkaSink(KafkaComponent, Sink):
             context.memory["target"] = find(admin, properties.asking(self), self.topic, create, context)
 
     def ledger(self, spark: SparkSession, epoch: Epoch) -> LedgerEntry | None:
-        return None if self.guarantee == "at_least_once" else self._delivery(epoch).held()
+        return None if self.guarantee == "at_least_once" else self._delivery(epoch).held(self._lanes(spark))
 
     def judged(self, frame: DataFrame, context: NodeContext) -> DataFrame:
         return told_apart(frame, message_of(frame, self._encoding(context)), self._limit(context))
@@ -144,9 +144,9 @@ class KafkaSink(KafkaComponent, Sink):
         if not epoch.context.isolate:
             messages = required(messages, epoch.sink, self._limit(epoch.context))
         if self.guarantee == "at_least_once":
-            messages.write.format("kafka").options(**properties.spark_options(self), topic=self.topic, includeHeaders="true").save()
+            messages.drop(SEQUENCE).write.format("kafka").options(**properties.spark_options(self)).save()
             return Staged(None)
-        return self._delivery(epoch).stage(messages, self.lanes or frame.sparkSession.sparkContext.defaultParallelism)
+        return self._delivery(epoch).stage(messages, self._lanes(frame.sparkSession))
 
     def commit(self, staged: Staged, epoch: Epoch) -> None:
         if staged.payload is not None:
@@ -161,7 +161,11 @@ class KafkaSink(KafkaComponent, Sink):
         group = f"millstream.{epoch.context.pipeline}.{epoch.sink}.{epoch.query}"
         logbook = Logbook(epoch.context.storage, f"{epoch.query}/{self.topic}")
         partitions, limit = target_of(epoch.context).partitions, self._limit(epoch.context)
-        return Delivery(epoch, self.topic, partitions, group, logbook, properties.asking(self), properties.writing(self, limit))
+        asking, writing = properties.asking(self), properties.writing(self, limit)
+        return Delivery(epoch, self.topic, partitions, group, logbook, asking, writing, epoch.context.memory)
+
+    def _lanes(self, spark: SparkSession) -> int:
+        return self.lanes or spark.sparkContext.defaultParallelism
 
     def _encoding(self, context: NodeContext) -> Encoding:
         key = self.key or context.primary_key
