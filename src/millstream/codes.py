@@ -422,8 +422,8 @@ CODES: dict[str, Code] = {
     "MS096": Code(
         "the target does not say what it holds",
         "A Kafka sink keeps a marker per lane in a consumer group of its own. One that was there is gone or has gone back (the group or "
-        "the topic was deleted, its offsets expired during a long pause in the middle of an epoch, or the cluster was restored), so nobody can tell "
-        "whether the rows are there; nothing was written.",
+        "the topic was deleted, its offsets expired during a long pause in the middle of an epoch, or the cluster was restored), so nobody "
+        "can tell whether the rows are there; nothing was written.",
         "Look into the topic. `--reset QUERY` with an empty topic writes everything again.",
     ),
     "MS097": Code(

@@ -10,7 +10,7 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
-from millstream.connectors.kafka.lanes import Job, Outcome, commit, failure, marker, weigh
+from millstream.connectors.kafka.lanes import Job, Outcome, commit, failure, mark, marker, weigh
 from millstream.connectors.kafka.producing import Writer
 
 _AT_ONCE = 8
@@ -34,7 +34,8 @@ def _claimed(job: Job, lane: int) -> Outcome:
         if found is not None and found.outcome != "held":
             return found
         writer.producer.begin_transaction()
-        commit(job, writer, held.epoch if held else -1, held.digest if held else "")
+        mark(job, writer, held.epoch if held else -1, held.digest if held else "")
+        commit(job, writer)
     except KafkaException as error:
         return failure(lane, error.args[0], writer.failed)
     return Outcome(lane, "done")

@@ -133,13 +133,15 @@ def passing(point: str, lane: int) -> None:
     """The points between which an attempt can die; tests make it die there."""
 
 
-def commit(job: Job, writer: Writer, epoch: int, digest: str) -> None:
-    """End the transaction, with the marker inside."""
+def mark(job: Job, writer: Writer, epoch: int, digest: str) -> None:
+    """The marker joins the transaction."""
     from confluent_kafka import TopicPartition
 
-    mark = TopicPartition(job.topic, writer.lane, epoch + 1, metadata=f"{digest} {job.run}")
-    patiently(job.seconds, lambda: writer.producer.send_offsets_to_transaction([mark], writer.metadata, job.seconds))
-    passing("produced", writer.lane)
+    place = TopicPartition(job.topic, writer.lane, epoch + 1, metadata=f"{digest} {job.run}")
+    patiently(job.seconds, lambda: writer.producer.send_offsets_to_transaction([place], writer.metadata, job.seconds))
+
+
+def commit(job: Job, writer: Writer) -> None:
     patiently(job.seconds, lambda: writer.producer.commit_transaction(job.seconds))
 
 
@@ -170,6 +172,8 @@ def _transaction(job: Job, lane: int, writer: Writer, batches: Iterator[pa.Recor
         writer.send(job.topic, batch)
         rows += batch.num_rows
         passing("producing", lane)
-    commit(job, writer, job.epoch, job.digest)
+    mark(job, writer, job.epoch, job.digest)
+    passing("produced", lane)
+    commit(job, writer)
     passing("committed", lane)
     return rows
