@@ -9,7 +9,7 @@ import time
 
 from bench.figures import ROOT, Figure
 
-QUESTIONS = ("check", "startup", "throughput", "epochs", "generator", "footprint", "windows", "process", "state", "peers")
+QUESTIONS = ("check", "startup", "throughput", "epochs", "generator", "footprint", "windows", "process", "state", "kafka.sink", "peers")
 
 
 def main(chosen: list[str]) -> None:

@@ -51,7 +51,11 @@ class KafkaSink(KafkaComponent, Sink):
 
     The rows of an epoch are divided among lanes, by their key; each lane writes in one transaction, together with a marker that says
     which epoch it was. An epoch is atomic per lane, and the messages of a key keep their order. The markers are the offsets of the
-    consumer group `millstream.<pipeline>.<sink>.<query>`: leave it alone.
+    consumer group `millstream.<pipeline>.<sink>.<query>`: leave it alone. A run claims the lanes when it starts: of two copies of a
+    pipeline the older one ends.
+
+    A key goes to the partition that Java's clients would choose. When the topic gets more partitions, they are used from the next start
+    on (or when the client looks again, within minutes), and keys move: their order holds on either side of the change.
     """
 
     summary: ClassVar[str] = "Write messages to a Kafka topic, exactly once."
