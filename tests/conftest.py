@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import hypothesis  # noqa: F401 — imported late, while a failure is told, it breaks Python 3.11: ast.parse loses count of its depth
 import pytest
 
 from millstream.observe.report import Report

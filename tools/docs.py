@@ -40,7 +40,7 @@ def component_page(kind: Kind, name: str, model: Any) -> str:
     own, common = option_table(model), option_table(CommonOptions if kind == "source" else WiredOptions)
     lines = [f"# {name} ({kind})", "", model.summary, "", inspect.cleandoc(model.__doc__ or ""), ""]
     if kind == "sink":
-        lines += [f"Guarantee: **{model.guarantee.replace('_', ' ')}**.", ""]
+        lines += [f"Guarantee: **{model.best.replace('_', ' ')}**.", ""]
     if model.example:
         lines += ["```yaml", inspect.cleandoc(model.example), "```", ""]
     lines += ["## Options", "", *(own or ["None of its own."]), ""]

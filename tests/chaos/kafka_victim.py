@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from millstream.connectors.kafka import lanes, sink
+from millstream.connectors.kafka import delivery, lanes, sink
 from millstream.connectors.kafka.logbook import Logbook
 from millstream.engine.engine import SparkEngine
 from millstream.plan.running import RunOptions
@@ -67,7 +67,7 @@ def main(pipeline: str, deaths: str, variant: str) -> None:
     if variant == "no_marker":
         lanes.judge = no_marker
     if variant == "random_lanes":
-        sink.in_lanes = random_lanes  # type: ignore[attr-defined,assignment]  # that is the control
+        delivery.in_lanes = random_lanes  # type: ignore[assignment]  # that is the control
         Logbook.plan = lambda self, epoch: None  # type: ignore[method-assign]  # every attempt computes its rows anew
     SparkEngine().run(load_pipeline(Path(pipeline)), RunOptions())
 

@@ -36,7 +36,7 @@ sources:
   m: {{type: kafka, topic: in, format: json, mode: {{type: bounded}}, schema: {{k: string, n: int64}}, max_rows_per_epoch: {rows}}}
 sinks:
   out: {{type: kafka, from: m, topic: out, key: k, lanes: 4}}
-settings: {{checkpoint: checkpoint, restart: {{limit: 20, backoff: 500ms, max_backoff: 1s}}}}
+settings: {{checkpoint: checkpoint, profile: short, restart: {{limit: 20, backoff: 200ms, max_backoff: 1s}}}}
 """
 
 
@@ -131,7 +131,7 @@ def duplicates_and_losses(seen: dict[str, list[int]], rows: int) -> tuple[int, i
 
 def test_every_row_is_there_once_and_in_order(arena: Arena) -> None:
     chance = random.Random(SEED)
-    arena.fill(rows=2600, per_epoch=100)
+    arena.fill(rows=2000, per_epoch=100)
     deaths = [*WORKERS, *WORKERS[2:], *DRIVERS, "broker"]
     chance.shuffle(deaths)
     for death in deaths:
@@ -144,26 +144,26 @@ def test_every_row_is_there_once_and_in_order(arena: Arena) -> None:
         time.sleep(chance.random() * 3)
         arena.cluster.broker.start()
     arena.end()
-    print(f"seed {SEED}: {len(deaths) + 1} kills, {arena.starts} starts of the driver, {duplicates_and_losses(arena.seen(), 2600)}")
-    assert arena.seen() == wanted(2600)
+    print(f"seed {SEED}: {len(deaths) + 1} kills, {arena.starts} starts of the driver, {duplicates_and_losses(arena.seen(), 2000)}")
+    assert arena.seen() == wanted(2000)
 
 
 def test_without_markers_rows_come_twice(arena: Arena) -> None:
     arena.variant = "no_marker"
-    arena.fill(rows=600, per_epoch=100)
+    arena.fill(rows=200, per_epoch=100)
     arena.order("worker-committed")
     arena.order("worker-committed")
     arena.end()
-    twice, lost = duplicates_and_losses(arena.seen(), 600)
+    twice, lost = duplicates_and_losses(arena.seen(), 200)
     print(f"without markers: {twice} twice, {lost} lost")
     assert twice > 0 and lost == 0
 
 
 def test_with_lanes_by_chance_rows_are_lost(arena: Arena) -> None:
     arena.variant = "random_lanes"
-    arena.fill(rows=600, per_epoch=100)
+    arena.fill(rows=200, per_epoch=100)
     arena.order("driver-committed")
     arena.end()
-    twice, lost = duplicates_and_losses(arena.seen(), 600)
+    twice, lost = duplicates_and_losses(arena.seen(), 200)
     print(f"with lanes by chance: {twice} twice, {lost} lost")
     assert lost > 0

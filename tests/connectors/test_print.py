@@ -86,7 +86,7 @@ def test_a_reader_that_has_gone_does_not_stop_the_pipeline() -> None:
 
 
 def test_a_repeated_epoch_is_printed_again(epoch: Callable, capsys: pytest.CaptureFixture) -> None:
-    assert PrintSink.guarantee == "at_least_once"
+    assert PrintSink().promise == "at_least_once"
     for _ in range(2):
         PrintSink().commit(Staged(1, ("{}",)), epoch())
     assert capsys.readouterr().out == "{}\n{}\n"

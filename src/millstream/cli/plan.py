@@ -13,6 +13,7 @@ from millstream.cli.pipelines import ConfigFile, PipelineFile, SettingFlags, loa
 if TYPE_CHECKING:
     from millstream.engine.planning import PlanView
     from millstream.plan.cutting import QueryPlan
+    from millstream.plan.settings import Settings
     from millstream.plan.topology import Connection, Topology
 
 
@@ -49,6 +50,7 @@ def _document(seen: PlanView) -> dict[str, Any]:
                 "sources": [node.name for node in query.plan.sources],
                 "nodes": [node.name for node in query.plan.below],
                 "sinks": [node.name for node in query.plan.sinks],
+                "guarantees": guarantees(query.plan, seen.topology.settings),
                 "stateful": [node.name for node in query.plan.above if node.stateful],
                 "output_mode": query.plan.output_mode,
                 "watermarks": {node.name: query.plan.delay_ms(node) for node in query.plan.clocks},
@@ -74,12 +76,21 @@ def _text(seen: PlanView) -> str:
         steps = [query.plan.root.name, *(node.name for node in query.plan.below)]
         lines.append(f"query {query.plan.name} ({progress})")
         lines.append(f"  {' → '.join(steps)}  ⇒  {', '.join(node.name for node in query.plan.sinks)}")
+        lines += [f"  {name}: {promise.replace('_', ' ')}" for name, promise in guarantees(query.plan, seen.topology.settings).items()]
         lines += _time(query.plan)
         lines += [f"  {'!' if change.breaking else '~'} {change.text}" for change in query.changes]
         if any(change.breaking for change in query.changes):
             sinks = ", ".join(node.name for node in query.plan.sinks)
             lines.append(f"  ! progress cannot stay: a run needs --reset {query.plan.name}, and {sinks} will receive rows again")
     return "\n".join([*lines, "", *_columns(seen), "", *_settings(seen.topology)])
+
+
+def guarantees(plan: QueryPlan, settings: Settings) -> dict[str, str]:
+    """Sink → what it promises, with the options that it has."""
+    from millstream.plan.components import Sink
+    from millstream.plan.realtime import promise
+
+    return {node.name: promise(node.component, settings) for node in plan.sinks if isinstance(node.component, Sink)}
 
 
 def _time(plan: QueryPlan) -> list[str]:

@@ -24,6 +24,7 @@ def summary(topology: Topology, report: Report) -> str:
         count = facts.rows_in if node.kind == "sink" else facts.rows_out
         verb = {"source": "read", "transform": "passed", "sink": "wrote"}[node.kind]
         told = [f"{verb} {_plural(count, 'row')}"] if count is not None else []
+        told += [facts.guarantee.replace("_", " ")] if facts.guarantee and facts.epochs else []
         told += [_plural(facts.rejected, "bad row")] if facts.rejected else []
         told += [_plural(facts.late, "late row")] if facts.late else []
         told += [f"{_plural(facts.lost, 'message')} lost before they were read"] if facts.lost else []

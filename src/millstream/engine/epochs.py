@@ -103,7 +103,7 @@ class EpochLoop:
         self.planned_at = None
         self.scans[number] = frames.scans
         self.finished = Finished(number, offsets_of(plan, entry))
-        facts = EpochFacts(plan.name, number, time.monotonic() - started, {}, dropped, tuple(skipped), late, watermark, lost)
+        facts = EpochFacts(plan.name, number, time.monotonic() - started, {}, dropped, tuple(skipped), (), late, watermark, lost)
         self._note(plan, staged, facts)
         if entry.flushes or (self.bounded and self._exhausted(plan, entry)):
             self.finished_at = number
@@ -136,7 +136,7 @@ class EpochLoop:
                     continue
                 if plan.belated(sink) and not staged:
                     frames.run()
-                rows = frames.for_sink(sink)
+                rows, epoch = frames.for_sink(sink), replace(epoch, repeatable=frames.repeatable(sink))
                 staged.append((sink, _sink(sink).stage(rows, epoch), epoch))
             if not staged and plan.stateful:
                 frames.run()
@@ -198,10 +198,11 @@ class EpochLoop:
         letters = {sink.name: plan.rejecting(sink) for sink in plan.sinks}
         belated = {sink.name for sink in plan.sinks if plan.belated(sink)}
         told = {nodes[0].name: rows[name] for name, nodes in letters.items() if len(nodes) == 1 and name in rows and name not in belated}
-        self.recorder.epoch(replace(facts, rows_out=rows, rejected={**facts.rejected, **told}))
+        committed = tuple(sink.name for sink, _, _ in staged)
+        self.recorder.epoch(replace(facts, rows_out=rows, rejected={**facts.rejected, **told}, committed=committed))
         known: dict[str, int] = {}
         for sink in plan.sinks:
-            plain = sink.inputs and sink.name not in belated and not letters[sink.name]
+            plain = sink.inputs and sink.name not in belated and not letters[sink.name] and not sink.isolates
             if plain and sink.name in rows and plan.node(sink.inputs[0]).kind == "transform":
                 known[sink.inputs[0]] = rows[sink.name]
         for name, count in known.items():

@@ -98,7 +98,8 @@ class PlanHistory:
     def _finish_with(self, last: dict[str, Any], epoch: int, accept_change: bool) -> None:
         if last["document"] is not None:
             old = from_document(last["document"], self._topology.directory)
-            old = replace(old, nodes=tuple(_adjusted(node, self._topology) for node in old.nodes))
+            adjusted = tuple(_adjusted(node, self._topology) for node in old.nodes)
+            old = replace(old, nodes=(*adjusted, *_new_letters(adjusted, self._topology)))
             self._earlier = next((replace(plan, hoists=False) for plan in cut(old) if plan.name == self._plan.name), None)
             self._refuse_other_rejects(epoch)
             if accept_change and self._earlier is not None:
@@ -185,11 +186,20 @@ def _adjustable(plan: QueryPlan, name: str) -> frozenset[str]:
 
 def _adjusted(node: Node, topology: Topology) -> Node:
     """A node of an earlier plan with what may always change as it is now: an address, a limit that was too low."""
-    now = next((other.component for other in topology.nodes if other.name == node.name), None)
-    if now is None or type(now) is not type(node.component):
+    current = next((other for other in topology.nodes if other.name == node.name), None)
+    if current is None or type(current.component) is not type(node.component):
         return node
+    now = current.component
     changed = {name: getattr(now, name) for name in now.adjustable if name in type(now).model_fields}
-    return replace(node, component=node.component.model_copy(update=changed))
+    # a sink whose rows nobody has seen yet may do otherwise with those that its target refuses: else it could never go on
+    options = node.options.model_copy(update={"on_error": current.on_error}) if node.kind == "sink" else node.options
+    return replace(node, component=node.component.model_copy(update=changed), options=options)
+
+
+def _new_letters(nodes: tuple[Node, ...], topology: Topology) -> tuple[Node, ...]:
+    """Sinks that did not exist then, and that bad rows go to now."""
+    known, wanted = {node.name for node in nodes}, {node.dead_letter for node in nodes}
+    return tuple(sink for sink in topology.sinks if sink.name in wanted - known and not sink.inputs)
 
 
 def _shown(value: Any) -> str:

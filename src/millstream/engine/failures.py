@@ -96,7 +96,7 @@ def _marked(text: str, nodes: Sequence[Node], where: str) -> Diagnostic | None:
     if found is None:
         return None
     if found[1] == "message":
-        help_ = "raise `max_message_size` and the topic's `max.message.bytes`; `too_large: drop` goes on without such rows"
+        help_ = "raise `max_message_size` and the topic's `max.message.bytes`; or `on_error: drop` or `{dead_letter: SINK}` for such rows"
         return Diagnostic("MS097", f"`{found[2]}`: {found[3].strip()}", _place(_node(nodes, found[2])), help=help_)
     code, option = _MARKS[found[1]]
     node, sentence = _node(nodes, found[2]), found[3].strip()

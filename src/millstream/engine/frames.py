@@ -17,8 +17,9 @@ from millstream.engine.lateness import Lateness
 from millstream.engine.lowering import REJECT_TYPE, Lowering, finished, good, visible
 from millstream.engine.operators import Operators
 from millstream.engine.staging import stage_once
-from millstream.plan.components import REJECT, Transform
+from millstream.plan.components import REJECT, Sink, Transform
 from millstream.plan.cutting import QueryPlan
+from millstream.plan.document import functions_of
 from millstream.plan.function_rules import calls_of
 from millstream.plan.nodes import Node
 from millstream.plan.secrets import MASK
@@ -70,9 +71,19 @@ class EpochFrames:
         """What a sink is to receive in this epoch."""
         rejecting, belated = self._plan.rejecting(sink), self._plan.belated(sink)
         if rejecting or belated:
-            return self._letters(rejecting, belated)
-        self._count(sink.inputs[0])
-        return self.rows(sink.inputs[0])
+            letters = self._letters(rejecting, belated)
+            return good(self._judged(sink, letters)) if sink.isolates else letters
+        name = sink.name if sink.isolates else sink.inputs[0]
+        self._count(name)
+        return self.rows(name)
+
+    def repeatable(self, sink: Node) -> bool:
+        """Whether a sink's rows come out the same when they are computed again: no state, no dice, and no code but Spark's own."""
+        if self._plan.stateful or not sink.inputs or self._plan.rejecting(sink):
+            return False
+        node = self._plan.node(sink.inputs[0])
+        foreign = [step for step in self._above(node) if functions_of(step.component) or calls_of(step, self._plan.functions)]
+        return not foreign and not self._varies(node)
 
     def dropped(self) -> dict[str, int]:
         """Bad rows of nodes that drop them: counted, since nobody else will."""
@@ -103,7 +114,8 @@ class EpochFrames:
         if name not in self._full:
             node = self._plan.node(name)
             inputs = {parent: self.rows(parent, node) for parent in node.inputs}
-            frame = self._lowering.lower(node, inputs, self._spark, self._clock)
+            judging = node.kind == "sink"
+            frame = self._judged(node, inputs[node.inputs[0]]) if judging else self._lowering.lower(node, inputs, self._spark, self._clock)
             if node.isolates:
                 frame = _owned(frame, node)
             self._full[name] = self._kept(node, frame)
@@ -141,9 +153,14 @@ class EpochFrames:
     def _masked(self, text: Column) -> Column:
         return reduce(lambda masked, value: F.replace(masked, F.lit(value), F.lit(MASK)), self._lowering.hidden, text)
 
+    def _judged(self, node: Node, rows: DataFrame) -> DataFrame:
+        """The rows that a sink is to receive, those among them that it cannot take as rejects."""
+        assert isinstance(node.component, Sink)
+        return node.component.judged(rows, self._lowering.context(node, self._clock))
+
     def _holder(self, node: Node) -> str:
         """The frame that a node's bad rows are found in: its own, or the root's for what stands above."""
-        return node.name if node in self._plan.below else self._outlet
+        return node.name if node in (*self._plan.below, *self._plan.sinks) else self._outlet
 
     def _count(self, name: str) -> None:
         """One more execution of a node's frame: how often does that read the root?"""

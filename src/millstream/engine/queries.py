@@ -32,6 +32,7 @@ from millstream.observe.facts import Recorder, StateFacts
 from millstream.plan.components import Sink, Source, Transform
 from millstream.plan.cutting import QueryPlan
 from millstream.plan.nodes import Node
+from millstream.plan.realtime import promise
 from millstream.plan.secrets import Redactor
 from millstream.plan.settings import AvailableNow, Interval, Settings
 
@@ -80,6 +81,7 @@ class RunningQuery:
             for sink in self.history.sinks():
                 if isinstance(sink.component, Sink):
                     self.loop.failed_node = sink.name
+                    self.recorder.promises(sink.name, promise(sink.component, self.settings))
                     sink.component.prepare(self.lowering.spark, self.lowering.context(sink))
             self.loop.failed_node = ""
             self.handle = self._open(self.lowering.streaming(self.plan))

@@ -53,6 +53,8 @@ class EpochFacts:
     """node → bad rows"""
     skipped: tuple[str, ...] = ()
     """Sinks that held the epoch already."""
+    committed: tuple[str, ...] = ()
+    """Sinks that have written it."""
     late: Mapping[str, int] = field(default_factory=dict)
     """node → rows that came too late"""
     watermark: WatermarkFacts | None = None
@@ -72,6 +74,10 @@ class NodeFacts:
     """Rows that came after their result had closed."""
     lost: int = 0
     """Rows that were gone before they were read."""
+    epochs: int | None = None
+    """Epochs that a sink has committed."""
+    guarantee: str = ""
+    """What a sink promises."""
     waiting: int | None = None
     """Rows that were in the source and not yet read, when the last epoch was planned."""
     state: StateFacts | None = None
@@ -152,6 +158,8 @@ class Recorder:
         with self._lock:
             for name, count in facts.rows_out.items():
                 self._add(name, "sink", rows_in=count)
+            for name in facts.committed:
+                self._add(name, "sink", epochs=1)
             for name, count in facts.rejected.items():
                 self._add(name, None, rejected=count)
             for name, count in facts.late.items():
@@ -179,6 +187,12 @@ class Recorder:
         with self._lock:
             before = self._snapshot.nodes.get(name, NodeFacts("source"))
             self._snapshot = replace(self._snapshot, nodes={**self._snapshot.nodes, name: replace(before, waiting=rows)})
+
+    def promises(self, name: str, guarantee: str) -> None:
+        """What a sink does when an epoch is repeated."""
+        with self._lock:
+            before = self._snapshot.nodes.get(name, NodeFacts("sink"))
+            self._snapshot = replace(self._snapshot, nodes={**self._snapshot.nodes, name: replace(before, guarantee=guarantee)})
 
     def passed(self, name: str, rows: int) -> None:
         """Rows that a transform handed on, known from the sink that it feeds."""

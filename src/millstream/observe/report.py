@@ -82,6 +82,7 @@ class Report:
 
 def _node(facts: NodeFacts) -> dict[str, object]:
     counts: dict[str, object] = {"rows_in": facts.rows_in, "rows_out": facts.rows_out, "rejected": facts.rejected, "late": facts.late}
+    counts |= {"epochs": facts.epochs or 0, "guarantee": facts.guarantee} if facts.guarantee else {}
     counts |= {"waiting": facts.waiting} if facts.waiting is not None else {}
     counts |= {"lost": facts.lost} if facts.lost else {}
     return counts | ({"state": asdict(facts.state)} if facts.state else {})

@@ -88,6 +88,8 @@ class Epoch:
     time: str
     context: NodeContext | None = field(default=None, repr=False, compare=False)
     """The sink's place in the pipeline; the engine gives it."""
+    repeatable: bool = False
+    """Whether computing its rows again gives the same rows. When in doubt, it does not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -330,7 +332,15 @@ class Windowed(Transform):
 class Sink(Component):
     """Where rows go: staged first, then committed together with the epoch's number."""
 
-    guarantee: ClassVar[Guarantee] = "exactly_once"
+    best: ClassVar[Guarantee] = "exactly_once"
+    """What it can promise at most."""
+    judges: ClassVar[bool] = False
+    """Whether there are rows that the target cannot take and `judged` can tell."""
+
+    @property
+    def promise(self) -> Guarantee:
+        """What it promises with these options."""
+        return self.best
 
     def prepare(self, spark: SparkSession, context: NodeContext) -> None:
         """Once, before the first epoch: finish what an earlier run left half done."""
@@ -338,6 +348,12 @@ class Sink(Component):
     def ledger(self, spark: SparkSession, epoch: Epoch) -> LedgerEntry | None:
         """What the target says it holds."""
         return None
+
+    def judged(self, frame: DataFrame, context: NodeContext) -> DataFrame:
+        """The rows with the column `REJECT`, which is not null for those that the target cannot take. Asked when `on_error` is not `fail`;
+        `stage` then gets the rows without a reject.
+        """
+        raise NotImplementedError
 
     def stage(self, frame: DataFrame, epoch: Epoch) -> Staged:
         raise NotImplementedError

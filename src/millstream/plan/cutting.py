@@ -121,11 +121,12 @@ class QueryPlan:
 
     def consumers(self, name: str) -> int:
         """How many nodes and sinks of this query read a node of it."""
-        return sum(name in node.inputs for node in (*self.below, *self.sinks)) + (name in self.owned and self.node(name).isolates)
+        readers = sum(name in node.inputs for node in (*self.below, *self.sinks))
+        return readers + (name in self.owned and self.node(name).isolates) + (self.node(name).kind == "sink")
 
     def rejecting(self, sink: Node) -> tuple[Node, ...]:
         """The nodes of this query whose bad rows a sink takes."""
-        return tuple(node for node in self.nodes if node.name in self.owned and node.dead_letter == sink.name)
+        return tuple(node for node in self._reporting if node.dead_letter == sink.name)
 
     def belated(self, sink: Node) -> tuple[Node, ...]:
         """The nodes of this query whose late rows a sink takes."""
@@ -145,7 +146,12 @@ class QueryPlan:
     @property
     def dropping(self) -> tuple[Node, ...]:
         """The nodes of this query that drop their bad rows."""
-        return tuple(node for node in self.nodes if node.name in self.owned and node.on_error == "drop")
+        return tuple(node for node in self._reporting if node.on_error == "drop")
+
+    @property
+    def _reporting(self) -> tuple[Node, ...]:
+        """The nodes whose bad rows this query reports."""
+        return tuple(node for node in (*self.nodes, *self.sinks) if node.isolates and node.name in self.owned)
 
     def scans(self, source: Node) -> int:
         """How often one run of the streaming plan reads a source: once per path, and once more for every node whose bad rows leave it."""
@@ -203,7 +209,7 @@ def _query(topology: Topology, root: str, sinks: list[Node], owners: dict[str, s
     used = {node.name for sink in sinks for node in topology.upstream(sink.name)}
     below = tuple(node for node in topology.ordered() if node.name in used - names and node.kind == "transform")
     owned = frozenset(name for name, owner in owners.items() if owner == root)
-    reporting = [node for node in (*above, *below) if node.name in owned]
+    reporting = [node for node in (*above, *below, *sinks) if node.name in owned and (node.kind != "sink" or node.isolates)]
     belated = dict.fromkeys(letter_of(node.late) for node in reporting if letter_of(node.late))
     letters = dict.fromkeys(node.dead_letter for node in reporting if node.dead_letter and node.dead_letter not in belated)
     first, last = ([topology.node(name) for name in names if name] for names in (letters, belated))
@@ -218,7 +224,7 @@ def _owners(topology: Topology, roots: list[str]) -> dict[str, str]:
         for sink in topology.sinks:
             if sink.inputs and root_of(topology, sink.inputs[0]).name == root:
                 below = {node.name for node in topology.upstream(sink.name)} - {node.name for node in topology.upstream(root)}
-                owners |= {name: root for name in below if topology.node(name).kind == "transform"}
+                owners |= {name: root for name in below if topology.node(name).kind == "transform"} | {sink.name: root}
     for root in roots:
         for node in topology.upstream(root):
             owners.setdefault(node.name, root)

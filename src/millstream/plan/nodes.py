@@ -102,7 +102,7 @@ class Node:
     @property
     def isolates(self) -> bool:
         """Whether bad rows are told apart instead of failing the epoch."""
-        return self.on_error != "fail"
+        return self.on_error != "fail" and (not isinstance(self.component, Sink) or self.component.judges)
 
     @property
     def dear(self) -> bool:

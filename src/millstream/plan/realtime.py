@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from millstream.errors import Diagnostic
-from millstream.plan.components import Transform
+from millstream.plan.components import Guarantee, Sink, Transform
 from millstream.plan.cutting import QueryPlan, cut
 from millstream.plan.function_rules import calls_of
 from millstream.plan.nodes import Node
 from millstream.plan.schemas import Schemas
-from millstream.plan.settings import RealTime
+from millstream.plan.settings import RealTime, Settings
 from millstream.plan.topology import Topology
 
 _HELP = "leave `settings.trigger` out: epochs begin as soon as rows come, and rows arrive exactly once"
@@ -33,6 +33,11 @@ def real_time_is_possible(topology: Topology, schemas: Schemas) -> Iterator[Diag
             yield Diagnostic("MS075", f"real-time mode is not possible: {reason}", node.span, help=_HELP)
         else:
             yield from _weaker(plan.sinks[0])
+
+
+def promise(sink: Sink, settings: Settings) -> Guarantee:
+    """What a sink promises in a run with these settings."""
+    return "at_least_once" if isinstance(settings.trigger, RealTime) else sink.promise
 
 
 def _reasons(plan: QueryPlan, topology: Topology) -> Iterator[tuple[Node, str]]:

@@ -13,6 +13,7 @@ from tests.servers.kafka import Cluster
 
 from millstream.connectors.kafka import lanes
 from millstream.connectors.kafka.lanes import Job
+from millstream.connectors.kafka.properties import writing
 from millstream.connectors.kafka.sink import KafkaSink
 from millstream.connectors.kafka.target import markers
 
@@ -20,8 +21,8 @@ from millstream.connectors.kafka.target import markers
 @pytest.fixture
 def job(kafka: Cluster) -> Job:
     topic = kafka.topic()
-    client = KafkaSink(topic=topic, bootstrap_servers=kafka.address)._producer()
-    return Job(client, f"g{uuid.uuid4().hex[:6]}", topic, 0, "digest", seconds=20)
+    client = writing(KafkaSink(topic=topic, bootstrap_servers=kafka.address))
+    return Job(client, f"g{uuid.uuid4().hex[:6]}", topic, 0, "digest", "run", seconds=20)
 
 
 def rows(*values: bytes) -> Iterator[pa.RecordBatch]:
@@ -30,26 +31,26 @@ def rows(*values: bytes) -> Iterator[pa.RecordBatch]:
 
 
 def later(job: Job, epoch: int, digest: str = "digest", **changes: Any) -> Job:
-    return Job(job.client, job.group, job.topic, epoch, digest, seconds=20, **changes)
+    return Job(job.client, job.group, job.topic, epoch, digest, "run", seconds=20, **changes)
 
 
 def test_an_epoch_is_written_once(kafka: Cluster, job: Job) -> None:
-    assert lanes.send(job, 0, rows(b"a", b"b")) == ("done", 2, "")
-    assert lanes.send(job, 0, rows(b"a", b"b")) == ("held", 0, "")
+    assert lanes.send(job, 0, rows(b"a", b"b")) == (0, "done", 2, "")
+    assert lanes.send(job, 0, rows(b"a", b"b")) == (0, "held", 0, "")
     assert [message.value() for message in kafka.messages(job.topic)] == [b"a", b"b"]
 
 
 def test_another_history_is_refused(kafka: Cluster, job: Job) -> None:
     lanes.send(later(job, 3), 0, rows(b"a"))
-    assert lanes.send(later(job, 3, "other"), 0, rows(b"b"))[0] == "history"
-    assert lanes.send(later(job, 2), 0, rows(b"b"))[0] == "history"
+    assert lanes.send(later(job, 3, "other"), 0, rows(b"b")).outcome == "history"
+    assert lanes.send(later(job, 2), 0, rows(b"b")).outcome == "history"
     assert len(kafka.messages(job.topic)) == 1
 
 
 def test_a_marker_that_is_gone_or_went_back_is_told(kafka: Cluster, job: Job) -> None:
-    assert lanes.send(later(job, 1, required=frozenset({0})), 0, rows(b"a"))[0] == "missing"
-    assert lanes.send(job, 0, rows(b"a"))[0] == "done"
-    assert lanes.send(later(job, 5, expected={0: 4}), 0, rows(b"b"))[0] == "missing"
+    assert lanes.send(later(job, 1, required=frozenset({0})), 0, rows(b"a")).outcome == "missing"
+    assert lanes.send(job, 0, rows(b"a")).outcome == "done"
+    assert lanes.send(later(job, 5, expected={0: 4}), 0, rows(b"b")).outcome == "missing"
     assert len(kafka.messages(job.topic)) == 1
 
 
@@ -60,30 +61,30 @@ def test_an_older_owner_cannot_commit(kafka: Cluster, job: Job, monkeypatch: pyt
             Producer({**job.client, "transactional.id": f"{job.group}.{lane}"}).init_transactions(20)
 
     monkeypatch.setattr(lanes, "passing", overtaken)
-    assert lanes.send(job, 0, rows(b"old"))[0] == "fenced"
+    assert lanes.send(job, 0, rows(b"old")).outcome == "fenced"
     monkeypatch.undo()
-    assert lanes.send(job, 0, rows(b"new"))[0] == "done"
+    assert lanes.send(job, 0, rows(b"new")).outcome == "done"
     assert [message.value() for message in kafka.messages(job.topic)] == [b"new"]
 
 
 def test_a_message_that_the_topic_refuses_is_told(kafka: Cluster, job: Job) -> None:
-    small = Job(job.client, job.group, kafka.topic(**{"max.message.bytes": "1000"}), 0, "digest", seconds=20)
+    small = Job(job.client, job.group, kafka.topic(**{"max.message.bytes": "1000"}), 0, "digest", "run", seconds=20)
     incompressible = uuid.uuid4().bytes * 200
-    assert lanes.send(small, 0, rows(bytes(byte ^ (place % 251) for place, byte in enumerate(incompressible)) * 3))[0] == "refused"
+    assert lanes.send(small, 0, rows(bytes(byte ^ (place % 251) for place, byte in enumerate(incompressible)) * 3)).outcome == "refused"
 
 
 def test_a_broker_that_is_not_there_is_tried_again_later(job: Job) -> None:
-    away = Job({**job.client, "bootstrap.servers": "127.0.0.1:1"}, job.group, job.topic, 0, "digest", seconds=1)
-    assert lanes.send(away, 0, rows(b"a"))[0] == "later"
+    away = Job({**job.client, "bootstrap.servers": "127.0.0.1:1"}, job.group, job.topic, 0, "digest", "run", seconds=1)
+    assert lanes.send(away, 0, rows(b"a")).outcome == "later"
 
 
 def test_a_transaction_that_was_left_open_holds_nobody_up(kafka: Cluster, job: Job) -> None:
-    assert lanes.send(job, 0, rows(b"a"))[0] == "done"
+    assert lanes.send(job, 0, rows(b"a")).outcome == "done"
     killed = Producer({**job.client, "transactional.id": f"{job.group}.0"})
     killed.init_transactions(20)
     killed.begin_transaction()
     group = Consumer({"bootstrap.servers": kafka.address, "group.id": job.group})
-    killed.send_offsets_to_transaction([TopicPartition(job.topic, 0, 2, metadata="digest")], group.consumer_group_metadata(), 20)
+    killed.send_offsets_to_transaction([TopicPartition(job.topic, 0, 2, metadata="digest run")], group.consumer_group_metadata(), 20)
     assert markers({"bootstrap.servers": kafka.address}, job.group, job.topic, 1) == {0: (0, "digest")}
-    assert lanes.send(later(job, 1), 0, rows(b"b"))[0] == "done"
+    assert lanes.send(later(job, 1), 0, rows(b"b")).outcome == "done"
     assert [message.value() for message in kafka.messages(job.topic)] == [b"a", b"b"]

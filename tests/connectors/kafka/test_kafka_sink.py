@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -24,7 +25,7 @@ TEXT = """
     transforms:
       rows: {{type: sql, sql: "{sql}"}}
     sinks:
-      out: {{type: kafka, from: rows, topic: {target}, {options}}}
+      out: {{type: kafka, from: rows, topic: {target}, {options}}}{sinks}
 """
 ROWS = [{"k": f"k{n % 7}", "n": n, "t": "x"} for n in range(60)]
 
@@ -33,10 +34,10 @@ ROWS = [{"k": f"k{n % 7}", "n": n, "t": "x"} for n in range(60)]
 def sent(kafka: Cluster, pipeline: Callable[..., Topology], run: Callable[..., Report]) -> Callable[..., list[Any]]:
     """Run rows through a pipeline, and give the messages that arrive."""
 
-    def go(options: str, sql: str = "SELECT * FROM m", target: str = "", rows: list[Any] = ROWS) -> list[Any]:
+    def go(options: str, sql: str = "SELECT * FROM m", target: str = "", rows: list[Any] = ROWS, sinks: str = "") -> list[Any]:
         topic, target = kafka.topic(), target or kafka.topic(3)
         kafka.send(topic, rows)
-        run(pipeline(TEXT.format(address=kafka.address, topic=topic, target=target, options=options, sql=sql)))
+        run(pipeline(TEXT.format(address=kafka.address, topic=topic, target=target, options=options, sql=sql, sinks=sinks)))
         return kafka.messages(target)
 
     return go
@@ -61,6 +62,11 @@ def test_headers_are_texts_and_columns(sent: Callable[..., list[Any]]) -> None:
     (message,) = sent("key: k, headers: {app: shop, trace: {column: t}}", rows=ROWS[:1])
     assert dict(message.headers()) == {"app": b"shop", "trace": b"x"}
     assert json.loads(message.value()) == {"k": "k0", "n": 0}
+
+
+def test_rows_of_a_changelog_go_in_the_order_of_their_source(sent: Callable[..., list[Any]]) -> None:
+    messages = sent("key: t, value: [n], lanes: 2", "SELECT k, n, t, 60 - n AS _seq, 'u' AS _op FROM m")
+    assert [json.loads(message.value())["n"] for message in messages] == list(range(59, -1, -1))
 
 
 def test_deletes_are_tombstones(sent: Callable[..., list[Any]]) -> None:
@@ -92,6 +98,17 @@ def test_a_missing_topic_is_an_error_without_create(sent: Callable[..., list[Any
     with pytest.raises(MillstreamError) as caught:
         sent("key: k", target="not-here")
     assert caught.value.diagnostics[0].code == "MS091"
+
+
+@pytest.mark.parametrize("guarantee", ["exactly_once", "at_least_once"])
+def test_a_message_too_large_goes_to_the_dead_letters(sent: Callable[..., list[Any]], tmp_path: Path, guarantee: str) -> None:
+    sql = "SELECT k, n, repeat('x', if(n = 3, 2000000, 1)) AS t FROM m"
+    letters = "\n      letters: {type: file, path: letters, format: json}"
+    messages = sent(f"key: k, guarantee: {guarantee}, on_error: {{dead_letter: letters}}", sql, sinks=letters)
+    assert sorted(json.loads(message.value())["n"] for message in messages) == [n for n in range(60) if n != 3]
+    (letter,) = [json.loads(line) for file in (tmp_path / "letters").glob("*.json") for line in file.read_text().splitlines()]
+    assert (letter["node"], json.loads(letter["raw"])["n"]) == ("out", 3)
+    assert "too large, key k3; the limit is" in letter["error"]
 
 
 def test_a_message_too_large_says_which(sent: Callable[..., list[Any]]) -> None:

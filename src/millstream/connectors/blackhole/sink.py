@@ -20,7 +20,7 @@ class BlackholeSink(Sink):
           type: blackhole
           from: orders
     """
-    guarantee: ClassVar[Guarantee] = "at_least_once"
+    best: ClassVar[Guarantee] = "at_least_once"
 
     def stage(self, frame: DataFrame, epoch: Epoch) -> Staged:
         execution: Any = frame._jdf.queryExecution()

@@ -1,7 +1,7 @@
 """Rows become messages, by Spark's own expressions: key, value, headers, the lane, and the row's place in the epoch.
 
-A key has one lane, so one writer; the place keeps the order of the frame within the lane. Which partition a key goes to is the
-producer's matter (murmur2, as Java's clients do), and not the lane's: a lane is a writer, not a partition.
+A key has one lane, so one writer; the place keeps the order of the frame within the lane, `_seq` that of the source. Which partition a
+key goes to is the producer's matter (murmur2, as Java's clients do), and not the lane's: a lane is a writer, not a partition.
 """
 
 from __future__ import annotations
@@ -17,10 +17,7 @@ from millstream.errors import Diagnostic, RunError
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-MARK = "millstream-message"
-OP = "_op"
-_OVERHEAD = 256
-"""What a message's frame takes, at most."""
+OP, SEQUENCE = "_op", "_seq"
 _DEBEZIUM = {"i": "c", "u": "u", "d": "d"}
 
 
@@ -39,13 +36,10 @@ class Encoding:
     dynamic: Mapping[str, str]
     """Header → column."""
     deletes: Literal["tombstone", "row", "drop"]
-    limit: int
-    """The most bytes of a message."""
-    too_large: Literal["fail", "drop"]
 
 
 def encoded(frame: DataFrame, encoding: Encoding) -> DataFrame:
-    """`key`, `value` and `headers` of every row, in the frame's order."""
+    """`key`, `value` and `headers` of every row, in the frame's order, and its place in the source where the row knows that."""
     from pyspark.sql import functions as F
 
     changes = OP in frame.columns
@@ -54,14 +48,20 @@ def encoded(frame: DataFrame, encoding: Encoding) -> DataFrame:
         raise RunError(Diagnostic("MS007", message, help="give `key`, or `deletes: row` or `deletes: drop`"))
     if changes and encoding.deletes == "drop":
         frame = frame.where(F.coalesce(F.col(OP) != "d", F.lit(True)))
+    order = [F.col(SEQUENCE)] if SEQUENCE in frame.columns else []
+    return frame.select(*order, *[column.alias(name) for name, column in message_of(frame, encoding).items()])
+
+
+def message_of(frame: DataFrame, encoding: Encoding) -> dict[str, Column]:
+    """What a row becomes: `key`, `value`, and `headers` if there are any."""
+    from pyspark.sql import functions as F
+
+    changes = OP in frame.columns
     value = _value(frame, encoding)
     if changes and encoding.deletes == "tombstone":
         value = F.when(F.coalesce(F.col(OP) != "d", F.lit(True)), value)
-    columns = [_key(encoding).alias("key"), value.alias("value")]
     headers = _headers(frame, encoding, changes)
-    if headers is not None:
-        columns.append(headers.alias("headers"))
-    return _fitting(frame.select(*columns), encoding)
+    return {"key": _key(encoding), "value": value, **({} if headers is None else {"headers": headers})}
 
 
 def in_lanes(messages: DataFrame, lanes: int) -> DataFrame:
@@ -70,6 +70,12 @@ def in_lanes(messages: DataFrame, lanes: int) -> DataFrame:
 
     spread = F.pmod(F.xxhash64(F.coalesce("key", "value")), F.lit(lanes)).cast("int")
     return messages.select(spread.alias("lane"), F.monotonically_increasing_id().alias("place"), "*")
+
+
+def in_order(lanes: DataFrame) -> DataFrame:
+    """Each lane's messages in the order that they are to be written in: that of the source, where rows know it, else that of the frame."""
+    order = [name for name in (SEQUENCE, "place") if name in lanes.columns]
+    return lanes.sortWithinPartitions(*order).drop(*order)
 
 
 def _value(frame: DataFrame, encoding: Encoding) -> Column:
@@ -126,23 +132,6 @@ def _headers(frame: DataFrame, encoding: Encoding, changes: bool) -> Column | No
         return None
     pairs = [F.when(value.isNotNull(), F.struct(F.lit(name).alias("key"), value.alias("value"))) for name, value in values.items()]
     return F.filter(F.array(*pairs), lambda pair: pair.isNotNull())
-
-
-def _fitting(messages: DataFrame, encoding: Encoding) -> DataFrame:
-    """Messages larger than the limit are told, or left out: Kafka would refuse them with everything else in the transaction."""
-    from pyspark.sql import functions as F
-
-    size = F.lit(_OVERHEAD) + F.coalesce(F.octet_length("key"), F.lit(0)) + F.coalesce(F.octet_length("value"), F.lit(0))
-    if "headers" in messages.columns:
-        size = size + F.aggregate(
-            "headers", F.lit(0), lambda sum_, pair: sum_ + F.octet_length(pair["key"]) + F.octet_length(pair["value"]) + F.lit(8)
-        )
-    fits = size <= encoding.limit
-    if encoding.too_large == "drop":
-        return messages.where(fits)
-    text = f"{MARK}: {encoding.node}: a message of %d bytes is too large, key %s; the limit is {encoding.limit}"
-    said = F.format_string(text, size, F.left(F.coalesce(F.col("key").cast("string"), F.lit("(none)")), F.lit(80)))
-    return messages.where(F.when(fits, F.lit(True)).otherwise(F.raise_error(said).cast("boolean")))
 
 
 def _quoted(name: str) -> str:

@@ -4,19 +4,21 @@ The order is the proof. Opening the lane fences every earlier owner and ends its
 what was committed before; whoever opens the lane later makes this commit fail. So at most one commit per lane and epoch succeeds, and an
 attempt that was killed, is late, or does not know how it ended is answered by the next one: open, look at the marker, skip or write.
 
-The marker is the lane's offset in a consumer group of the sink's own: the epoch plus one, with the epoch's digest as metadata. What goes
-wrong comes back as a row, not as an exception. The module is sent to the workers whole, and imports nothing of ours.
+The marker is the lane's offset in a consumer group of the sink's own: the epoch plus one, with the epoch's digest and the run's name as
+metadata. What goes wrong comes back as a row, not as an exception. The modules behind it are sent to the workers whole.
 """
 
 from __future__ import annotations
 
 import itertools
-import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
+
+from millstream.connectors.kafka.archives import forget_archives
+from millstream.connectors.kafka.producing import Writer, keep, patiently, reuse
 
 OUTCOME = "lane int, outcome string, rows long, detail string"
 _FENCED = {"_FENCED", "INVALID_PRODUCER_EPOCH", "PRODUCER_FENCED", "INVALID_PRODUCER_ID_MAPPING"}
@@ -34,11 +36,30 @@ class Job:
     topic: str
     epoch: int
     digest: str
+    run: str
+    """Who has claimed the lanes."""
     expected: Mapping[int, int] = field(default_factory=dict)
     """Lane → the epoch that its marker shows at least."""
     required: frozenset[int] = frozenset()
     """Lanes whose marker cannot be absent."""
     seconds: float = 60
+
+
+class Outcome(NamedTuple):
+    """How it went with a lane: `done`, `held` (it was there), `fenced`, `later` (Kafka is away), or what no other attempt can mend."""
+
+    lane: int
+    outcome: str
+    rows: int = 0
+    detail: str = ""
+
+
+class Marker(NamedTuple):
+    """The last epoch that a lane has committed, its digest, and the run that owns the lane."""
+
+    epoch: int
+    digest: str
+    run: str
 
 
 def publish(job: Job) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
@@ -49,35 +70,31 @@ def publish(job: Job) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.Record
         first = next(filled, None)
         if first is None:
             return
-        lane = int(first.column("lane")[0].as_py())
-        outcome, rows, detail = send(job, lane, itertools.chain([first], filled))
+        lane, outcome, rows, detail = send(job, int(first.column("lane")[0].as_py()), itertools.chain([first], filled))
+        forget_archives()
         columns = [pa.array([lane], pa.int32()), pa.array([outcome]), pa.array([rows], pa.int64()), pa.array([detail[:500]])]
         yield pa.RecordBatch.from_arrays(columns, names=["lane", "outcome", "rows", "detail"])
 
     return run
 
 
-def send(job: Job, lane: int, batches: Iterator[pa.RecordBatch]) -> tuple[str, int, str]:
-    """How it went, how many rows, and a word about it."""
-    from confluent_kafka import Consumer, KafkaException, Producer
+def send(job: Job, lane: int, batches: Iterator[pa.RecordBatch]) -> Outcome:
+    """Write a lane's rows, unless they are there."""
+    from confluent_kafka import KafkaException
 
-    failed: list[str] = []
-    name = {"transactional.id": f"{job.group}.{lane}"}
-    producer = Producer({**job.client, **name, "on_delivery": lambda error, _: failed.append(error.name()) if error else None})
-    group = Consumer({**_reading(job.client), "group.id": job.group, "enable.auto.commit": False})
+    writer = reuse(job.client, job.group, lane, job.expected) or Writer(job.client, job.group, lane)
     try:
-        producer.init_transactions(job.seconds)
-        passing("opened", lane)
-        found = judge(job, lane, marker(job, lane, group))
-        return found if found else _transaction(job, lane, producer, group, batches)
+        found = _open(job, lane, writer)
+        if found is None:
+            found = Outcome(lane, "done", _transaction(job, lane, writer, batches))
+            keep(writer, job.epoch)
     except KafkaException as error:
-        return _failure(error.args[0], failed)
-    finally:
-        group.close()
+        return failure(lane, error.args[0], writer.failed)
+    return found
 
 
-def marker(job: Job, lane: int, group: Any) -> tuple[int, str] | None:
-    """The last epoch that the lane has committed, and its digest."""
+def marker(job: Job, lane: int, group: Any) -> Marker | None:
+    """What the lane says of itself."""
     from confluent_kafka import KafkaException, TopicPartition
 
     def ask() -> Any:
@@ -86,21 +103,29 @@ def marker(job: Job, lane: int, group: Any) -> tuple[int, str] | None:
             raise KafkaException(place.error)
         return place
 
-    place = _patiently(job, ask)
-    return (place.offset - 1, place.metadata or "") if place.offset >= 0 else None
+    place = patiently(job.seconds, ask)
+    digest, _, run = (place.metadata or "").partition(" ")
+    return Marker(place.offset - 1, digest, run) if place.offset >= 0 else None
 
 
-def judge(job: Job, lane: int, held: tuple[int, str] | None) -> tuple[str, int, str] | None:
-    """What a marker means; None: the rows are to be written."""
+def judge(job: Job, lane: int, held: Marker | None) -> Outcome | None:
+    """What a marker means once the lanes are claimed; None: the rows are to be written."""
+    if held is not None and held.run != job.run:
+        return Outcome(lane, "taken", detail=f"the lane was claimed by another run, at epoch {held.epoch}")
+    return weigh(job, lane, held)
+
+
+def weigh(job: Job, lane: int, held: Marker | None) -> Outcome | None:
+    """What a marker means, whoever wrote it."""
     if held is None:
-        return ("missing", 0, "the marker is gone") if lane in job.required else None
-    epoch, digest = held
-    if epoch == job.epoch:
-        return ("held", 0, "") if digest == job.digest else ("history", 0, f"epoch {epoch} is there, with other rows")
-    if epoch > job.epoch:
-        return "history", 0, f"epoch {epoch} is there"
-    if epoch < job.expected.get(lane, -1):
-        return "missing", 0, f"the marker shows epoch {epoch}, and epoch {job.expected[lane]} was committed"
+        return Outcome(lane, "missing", detail="the marker is gone") if lane in job.required else None
+    if held.epoch == job.epoch and held.digest == job.digest:
+        return Outcome(lane, "held")
+    if held.epoch >= job.epoch:
+        return Outcome(lane, "history", detail=f"epoch {held.epoch} is there{', with other rows' if held.epoch == job.epoch else ''}")
+    if held.epoch < job.expected.get(lane, -1):
+        detail = f"the marker shows epoch {held.epoch}, and epoch {job.expected[lane]} was committed"
+        return Outcome(lane, "missing", detail=detail)
     return None
 
 
@@ -108,66 +133,47 @@ def passing(point: str, lane: int) -> None:
     """The points between which an attempt can die; tests make it die there."""
 
 
-def _transaction(job: Job, lane: int, producer: Any, group: Any, batches: Iterator[pa.RecordBatch]) -> tuple[str, int, str]:
+def mark(job: Job, writer: Writer, epoch: int, digest: str) -> None:
+    """The marker joins the transaction."""
     from confluent_kafka import TopicPartition
 
-    producer.begin_transaction()
-    rows = 0
-    for batch in batches:
-        _produce(producer, job.topic, batch)
-        rows += batch.num_rows
-        passing("producing", lane)
-    mark = TopicPartition(job.topic, lane, job.epoch + 1, metadata=job.digest)
-    _patiently(job, lambda: producer.send_offsets_to_transaction([mark], group.consumer_group_metadata(), job.seconds))
-    passing("produced", lane)
-    _patiently(job, lambda: producer.commit_transaction(job.seconds))
-    passing("committed", lane)
-    return "done", rows, ""
+    place = TopicPartition(job.topic, writer.lane, epoch + 1, metadata=f"{digest} {job.run}")
+    patiently(job.seconds, lambda: writer.producer.send_offsets_to_transaction([place], writer.metadata, job.seconds))
 
 
-def _produce(producer: Any, topic: str, batch: pa.RecordBatch) -> None:
-    keys, values = batch.column("key").to_pylist(), batch.column("value").to_pylist()
-    headers = _headers(batch)
-    for key, value, extra in zip(keys, values, headers, strict=True):
-        while True:
-            try:
-                producer.produce(topic, value, key, headers=extra)
-                break
-            except BufferError:  # the queue is full: let it drain
-                producer.poll(0.1)
-    producer.poll(0)
+def commit(job: Job, writer: Writer) -> None:
+    patiently(job.seconds, lambda: writer.producer.commit_transaction(job.seconds))
 
 
-def _headers(batch: pa.RecordBatch) -> list[Any]:
-    if "headers" not in batch.schema.names:
-        return [[]] * batch.num_rows
-    return [[(each["key"], each["value"]) for each in row or ()] for row in batch.column("headers").to_pylist()]
-
-
-def _patiently(job: Job, step: Callable[[], Any]) -> Any:
-    """What failed for now is tried again: the client remembers how far it came."""
-    from confluent_kafka import KafkaException
-
-    deadline = time.monotonic() + job.seconds
-    while True:
-        try:
-            return step()
-        except KafkaException as error:
-            passes = error.args[0].retriable() or "COORD" in error.args[0].name() or error.args[0].name() == "UNSTABLE_OFFSET_COMMIT"
-            if not passes or time.monotonic() > deadline:
-                raise
-            time.sleep(0.05)
-
-
-def _reading(client: Mapping[str, Any]) -> dict[str, Any]:
-    """The properties that a consumer knows too."""
-    return {name: value for name, value in client.items() if name.startswith(("bootstrap.", "security.", "sasl.", "ssl.", "log_level"))}
-
-
-def _failure(error: Any, failed: list[str]) -> tuple[str, int, str]:
+def failure(lane: int, error: Any, failed: list[str]) -> Outcome:
     """A transaction that is left open here is ended by the next owner of the lane."""
-    names = [error.name(), *failed]
+    names, said = [error.name(), *failed], f"{error.name()}: {error.str()}"
     refused = [name for name in names if any(sign in name for sign in _REFUSED)]
     if refused:
-        return "refused", 0, f"{refused[0]}: {error.str()}"
-    return ("fenced" if _FENCED & set(names) else "later"), 0, f"{error.name()}: {error.str()}"
+        return Outcome(lane, "refused", detail=f"{refused[0]}: {error.str()}")
+    return Outcome(lane, "fenced" if _FENCED & set(names) else "later", detail=said)
+
+
+def _open(job: Job, lane: int, writer: Writer) -> Outcome | None:
+    """From here on nobody else can commit the lane. None: there is something to write."""
+    if writer.epoch >= 0:
+        passing("opened", lane)
+        return None
+    with writer.looking() as consumer:
+        writer.producer.init_transactions(job.seconds)
+        passing("opened", lane)
+        return judge(job, lane, marker(job, lane, consumer))
+
+
+def _transaction(job: Job, lane: int, writer: Writer, batches: Iterator[pa.RecordBatch]) -> int:
+    writer.producer.begin_transaction()
+    rows = 0
+    for batch in batches:
+        writer.send(job.topic, batch)
+        rows += batch.num_rows
+        passing("producing", lane)
+    mark(job, writer, job.epoch, job.digest)
+    passing("produced", lane)
+    commit(job, writer)
+    passing("committed", lane)
+    return rows

@@ -15,61 +15,76 @@ from millstream.plan import shipping
 from millstream.plan.components import Epoch
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, Row
+    from pyspark.sql import DataFrame
 
 _ROUNDS = 6
 _DEAD = ("Python worker exited unexpectedly", "Python worker failed to connect", "crashed unexpectedly", "Broken pipe", "Connection reset")
 
 
-def publish(messages: DataFrame, count: int, job: lanes.Job, epoch: Epoch) -> list[int]:
+def publish(messages: DataFrame, job: lanes.Job, epoch: Epoch) -> list[int]:
     """The lanes that have the epoch now, all that have rows."""
-    last: list[Row] = []
+    found: list[lanes.Outcome] = []
     for turn in range(_ROUNDS):
+        started = time.monotonic()
         try:
-            last = _round(messages, count, job, epoch)
+            found = _round(messages, job, epoch)
         except Exception as error:
             if turn == _ROUNDS - 1 or not any(sign in str(error) for sign in _DEAD):
                 raise
-            last = []
+            found = []
         else:
-            _refuse(last, job, epoch)
-            if all(row["outcome"] in {"done", "held"} for row in last):
-                return [row["lane"] for row in last]
+            refuse(found, job, epoch)
+            if all(each.outcome in {"done", "held"} for each in found):
+                return [each.lane for each in found]
+            _require_time(found, job, epoch, time.monotonic() - started)
         time.sleep(min(0.2 * 2**turn, 3))
-    raise _given_up(last, epoch)
+    raise given_up(found, epoch)
 
 
-def _round(messages: DataFrame, count: int, job: lanes.Job, epoch: Epoch) -> list[Row]:
+def refuse(outcomes: list[lanes.Outcome], job: lanes.Job, epoch: Epoch) -> None:
+    """What no other round can mend."""
+    for each in outcomes:
+        where = f"lane {each.lane} of topic `{job.topic}`"
+        if each.outcome == "history":
+            message = f"sink `{epoch.sink}` already holds rows of another history: {where}, epoch {epoch.number}"
+            detail = f"{each.detail}; the checkpoint was restored from an older copy; nothing was written"
+            raise RunError(Diagnostic("MS055", message, detail=detail, help="go on with the newest checkpoint"))
+        if each.outcome == "taken":
+            detail = f"{where}: {each.detail}; whatever it has written stays, and is there once"
+            help_ = "does a copy of the pipeline run on a copy of the checkpoint? run one of them"
+            raise RunError(Diagnostic("MS095", f"another run writes as sink `{epoch.sink}` now", detail=detail, help=help_))
+        if each.outcome == "missing":
+            message = f"sink `{epoch.sink}` cannot tell whether epoch {epoch.number} was written: {where} lacks its marker"
+            detail = f"{each.detail}; the markers are the offsets of the consumer group `{job.group}`"
+            raise RunError(Diagnostic("MS096", message, detail=detail))
+        if each.outcome == "refused":
+            code = "MS092" if "AUTHORIZATION" in each.detail else "MS097"
+            raise RunError(Diagnostic(code, f"Kafka refuses what sink `{epoch.sink}` writes to `{job.topic}`: {each.detail}"))
+
+
+def given_up(outcomes: list[lanes.Outcome], epoch: Epoch) -> RunError:
+    said = next((each.detail for each in outcomes if each.outcome not in {"done", "held"}), "no lane has answered")
+    return TransientError(Diagnostic("MS090", f"sink `{epoch.sink}` could not write to Kafka: {said}"))
+
+
+def _require_time(outcomes: list[lanes.Outcome], job: lanes.Job, epoch: Epoch, seconds: float) -> None:
+    """The broker ends transactions that take too long, in the same words in which it tells of another owner."""
+    limit = job.client["transaction.timeout.ms"] / 1000
+    slow = [each for each in outcomes if each.outcome == "fenced"]
+    if slow and seconds >= limit:
+        message = f"sink `{epoch.sink}` needs longer for epoch {epoch.number} than `transaction_timeout` allows: {limit:g} s"
+        detail = f"lane {slow[0].lane} took {seconds:.0f} s; the epoch is not written, and comes again at the next start ({slow[0].detail})"
+        help_ = "raise `transaction_timeout`, or make epochs smaller where they are read: `max_rows_per_epoch`"
+        raise RunError(Diagnostic("MS098", message, detail=detail, help=help_))
+
+
+def _round(messages: DataFrame, job: lanes.Job, epoch: Epoch) -> list[lanes.Outcome]:
     from pyspark import cloudpickle
+
+    from millstream.connectors import kafka
 
     assert epoch.context is not None
     function = lanes.publish(job)
-    with shipping.by_value(cloudpickle, epoch.context.directory, function, lanes):
-        ordered = messages.repartitionById(count, "lane").sortWithinPartitions("place")
-        return ordered.mapInArrow(function, lanes.OUTCOME).collect()  # type: ignore[arg-type]  # it gets an iterator
-
-
-def _refuse(rows: list[Row], job: lanes.Job, epoch: Epoch) -> None:
-    """What no other round can mend."""
-    for row in rows:
-        where = f"lane {row['lane']} of topic `{job.topic}`"
-        if row["outcome"] == "history":
-            message = f"sink `{epoch.sink}` already holds rows of another history: {where}, epoch {epoch.number}"
-            detail = f"{row['detail']}; the checkpoint was restored from an older copy, or another copy of the pipeline is running"
-            raise RunError(Diagnostic("MS055", message, detail=detail, help="run one copy, from the newest checkpoint"))
-        if row["outcome"] == "missing":
-            message = f"sink `{epoch.sink}` cannot tell whether epoch {epoch.number} was written: {where} lacks its marker"
-            detail = f"{row['detail']}; the markers are the offsets of the consumer group `{job.group}`"
-            raise RunError(Diagnostic("MS096", message, detail=detail))
-        if row["outcome"] == "refused":
-            raise RunError(Diagnostic("MS097", f"Kafka refuses what sink `{epoch.sink}` writes to `{job.topic}`: {row['detail']}"))
-
-
-def _given_up(rows: list[Row], epoch: Epoch) -> RunError:
-    fenced = [row["detail"] for row in rows if row["outcome"] == "fenced"]
-    if fenced:
-        message = f"somebody else writes as sink `{epoch.sink}`"
-        help_ = "does another copy of the pipeline run, on a copy of the checkpoint? or is an epoch longer than `transaction_timeout`?"
-        return RunError(Diagnostic("MS095", message, detail=fenced[0], help=help_))
-    said = next((row["detail"] for row in rows if row["outcome"] == "later"), "no lane has answered")
-    return TransientError(Diagnostic("MS090", f"sink `{epoch.sink}` could not write to Kafka: {said}"))
+    with shipping.by_value(cloudpickle, epoch.context.directory, function, kafka):
+        rows = messages.mapInArrow(function, lanes.OUTCOME).collect()  # type: ignore[arg-type]  # it gets an iterator
+    return [lanes.Outcome(*row) for row in rows]

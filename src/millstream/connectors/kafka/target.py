@@ -59,6 +59,12 @@ def find(admin: KafkaAdmin, client: Mapping[str, str], topic: str, create: NewTo
     return Target(found.partitions, _limit(client, topic))
 
 
+def target_of(context: NodeContext) -> Target:
+    """What was found at the start of the run."""
+    target: Target = context.memory["target"]
+    return target
+
+
 def require_client() -> None:
     """Python's client, which transactions are made with."""
     if importlib.util.find_spec("confluent_kafka") is None:
@@ -78,14 +84,14 @@ def markers(client: Mapping[str, str], group: str, topic: str, partitions: int) 
     from confluent_kafka import Consumer, KafkaException
 
     consumer = Consumer({**client, "group.id": group, "enable.auto.commit": False, "isolation.level": "read_uncommitted"})
-    job = Job(client, group, topic, 0, "", seconds=_SECONDS)
+    job = Job(client, group, topic, 0, "", "", seconds=_SECONDS)
     try:
         found = {lane: marker(job, lane, consumer) for lane in range(partitions)}
     except KafkaException as error:
         raise TransientError(Diagnostic("MS090", f"Kafka does not say what `{topic}` holds: {error.args[0].str()}")) from None
     finally:
         consumer.close()
-    return {lane: held for lane, held in found.items() if held is not None}
+    return {lane: (held.epoch, held.digest) for lane, held in found.items() if held is not None}
 
 
 def _create(client: Mapping[str, str], topic: str, options: NewTopic) -> None:

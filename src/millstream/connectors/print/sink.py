@@ -35,7 +35,7 @@ class PrintSink(Sink):
           from: orders
           sample_every: 100
     """
-    guarantee: ClassVar[Guarantee] = "at_least_once"
+    best: ClassVar[Guarantee] = "at_least_once"
 
     sample_every: int = Field(default=1, ge=1)
     """Show one row in so many."""

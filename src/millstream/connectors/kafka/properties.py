@@ -1,0 +1,41 @@
+"""What the clients are told: librdkafka's producer in the lanes, Java's in Spark's own writer, and those that only ask."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from millstream.connectors.kafka.sink import KafkaSink
+
+_USUAL = 1_000_000
+_ROOM = 65_536
+
+
+def asking(sink: KafkaSink) -> dict[str, str]:
+    return {**sink.native_client(), "log_level": "0"}
+
+
+def writing(sink: KafkaSink, limit: int = _USUAL) -> dict[str, Any]:
+    """For a lane's producer. `limit` is that of a message; what is larger was found before."""
+    return {
+        **asking(sink),
+        "partitioner": "murmur2_random",  # what Java's clients do
+        "acks": "all",
+        "compression.type": sink.compression,
+        "linger.ms": sink.linger.milliseconds,
+        "batch.size": sink.batch_size.bytes,
+        "batch.num.messages": 100_000,
+        "queue.buffering.max.messages": 1_000_000,
+        "queue.buffering.max.kbytes": 131_072,
+        "message.max.bytes": max(limit, _USUAL) + _ROOM,
+        "transaction.timeout.ms": sink.transaction_timeout.milliseconds,
+        "delivery.report.only.error": True,
+        **sink.producer,
+    }
+
+
+def spark_options(sink: KafkaSink) -> dict[str, str]:
+    """For Spark's own writer."""
+    own = {"compression.type": sink.compression, "linger.ms": str(sink.linger.milliseconds), "batch.size": str(sink.batch_size.bytes)}
+    client = {f"kafka.{name}": value for name, value in {**own, "acks": "all", **sink.client()}.items()}
+    return {**client, "topic": sink.topic, "includeHeaders": "true"}
