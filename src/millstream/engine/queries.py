@@ -22,16 +22,16 @@ from millstream.engine.blame import bad_row
 from millstream.engine.callback import for_each_epoch
 from millstream.engine.checkpoint import Checkpoint, QueryCheckpoint
 from millstream.engine.commitments import Commitments
+from millstream.engine.counting import count
 from millstream.engine.epochs import EpochLoop
 from millstream.engine.evolution import PlanHistory
 from millstream.engine.failures import translate
 from millstream.engine.lowering import Lowering, Stream
 from millstream.engine.watermarks import Watermarks
 from millstream.errors import Diagnostic, RunError, TransientError
-from millstream.observe.facts import Recorder, StateFacts
+from millstream.observe.facts import Recorder
 from millstream.plan.components import Sink, Source, Transform
 from millstream.plan.cutting import QueryPlan
-from millstream.plan.nodes import Node
 from millstream.plan.realtime import promise
 from millstream.plan.secrets import Redactor
 from millstream.plan.settings import AvailableNow, Interval, Settings
@@ -270,39 +270,6 @@ class RunningQuery:
             self._count(facts, scans)
 
     def _count(self, facts: dict[str, Any], scans: int) -> None:
-        pairs = zip(self.plan.sources, facts["sources"], strict=False)
-        for node, source in pairs:
-            self.recorder.read({node.name: _rows_read(node, source, scans * self.plan.scans(node))})
-            waiting = _rows_waiting(node, source)
-            if waiting is not None:
-                self.recorder.waits(node.name, waiting)
-        self.recorder.speed(self.plan.name, facts.get("processedRowsPerSecond") or 0.0)
+        count(facts, scans, self.plan, self.recorder)
         if self.restarts and facts["numInputRows"]:
             self.restarts = 0
-        self._remember(facts.get("stateOperators") or [])
-
-    def _remember(self, operators: list[dict[str, Any]]) -> None:
-        """State sizes. Several operators belong to one node, unless there are as many nodes as operators."""
-        nodes = [node.name for node in self.plan.above if node.stateful]
-        if not nodes or not operators:
-            return
-        apart = len(nodes) == len(operators)
-        shares = {name: [part] for name, part in zip(reversed(nodes), operators, strict=True)} if apart else {nodes[-1]: operators}
-        for name, parts in shares.items():
-            disk = sum(part.get("customMetrics", {}).get("rocksdbSstFileSize", 0) for part in parts)
-            total = StateFacts(sum(part["numRowsTotal"] for part in parts), sum(part["memoryUsedBytes"] for part in parts), disk)
-            self.recorder.remembers(name, total)
-
-
-def _rows_read(node: Node, progress: dict[str, Any], scans: int) -> int:
-    """What the source itself says of its offsets, else what Spark counted, once per scan."""
-    assert isinstance(node.component, Source)
-    known = node.component.rows_between(progress["startOffset"], progress["endOffset"])
-    return known if known is not None else int(progress["numInputRows"]) // scans
-
-
-def _rows_waiting(node: Node, progress: dict[str, Any]) -> int | None:
-    """What the source still holds, by the last offset that Spark has seen there."""
-    assert isinstance(node.component, Source)
-    end, latest = progress.get("endOffset"), progress.get("latestOffset")
-    return node.component.waiting(end, latest) if end is not None and latest is not None else None
