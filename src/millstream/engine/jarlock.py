@@ -19,10 +19,12 @@ class Jar:
     version: str
     size: int
     sha256: str
+    extension: str = "jar"
+    classifier: str = ""
 
     @property
     def file(self) -> str:
-        return f"{self.artifact}-{self.version}.jar"
+        return f"{self.artifact}-{self.version}.{self.extension}"
 
     @property
     def coordinates(self) -> str:
