@@ -64,7 +64,7 @@ def translate(error: BaseException, nodes: Sequence[Node], where: str, redact: R
         node = _node(nodes, where)
         kind = type(error) if isinstance(error, RunError) else RunError
         return kind([_told(found, node, redact) for found in error.diagnostics])
-    text = redact(_text_of(error))
+    text = redact(text_of(error))
     for recognise in (_marked, _function, _python, _worker, _kafka, _storage, _row, _analysis, _transient):
         found = recognise(text, nodes, where)
         if found is not None:
@@ -264,7 +264,7 @@ def _sql_place(text: str, nodes: Sequence[Node]) -> tuple[Node | None, Span | No
     return (queries[0], queries[0].place("sql")) if len(queries) == 1 else (None, None)
 
 
-def _text_of(error: BaseException) -> str:
+def text_of(error: BaseException) -> str:
     """Everything that the exception and its causes say."""
     parts = [f"{type(error).__name__}: {error}"]
     java = getattr(error, "java_exception", None)
@@ -277,7 +277,7 @@ def _text_of(error: BaseException) -> str:
             parts.append(str(cause.toString()))
             cause = cause.getCause()
     if error.__cause__ is not None:
-        parts.append(_text_of(error.__cause__))
+        parts.append(text_of(error.__cause__))
     return "\n".join(parts)
 
 

@@ -183,6 +183,15 @@ class Source(Component):
         """Whether a bounded source ends at or before this offset. The engine gives the context: an end may be pinned there."""
         return False
 
+    def learns(self, text: str, context: NodeContext) -> bool:
+        """Whether a query's failure told the source something that it has looked up by now, so that the same rows will pass. The query
+        is started again at once, and that counts as no restart."""
+        return False
+
+    def key_columns(self, context: NodeContext) -> tuple[str, ...]:
+        """The primary key that the data names by itself, once the schema is known; it stands for one that the user does not give."""
+        return ()
+
     def rows_between(self, start: Any, end: Any) -> int | None:
         """How many rows lie between two offsets, where they tell; `start` is None at the beginning."""
         return None

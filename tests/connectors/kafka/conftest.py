@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 from tests.servers.kafka import Cluster, kafka
+from tests.servers.registry import registry
 
 from millstream.engine.jars import jar_paths
 from millstream.observe.report import Report
 from millstream.plan.topology import Topology
 
-__all__ = ["kafka"]
+__all__ = ["kafka", "registry"]
 
 Rows = list[dict[str, Any]]
 PIPELINE = """

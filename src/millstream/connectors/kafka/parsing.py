@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column
     from pyspark.sql.types import StructType
 
-Format = Literal["json", "csv", "string", "bytes"]
+Format = Literal["avro", "json", "json_schema", "csv", "string", "bytes"]
 RAW = "_millstream_raw"
 """Where Spark's parsers put what they cannot read."""
 
@@ -37,12 +37,18 @@ class Part:
         from pyspark.sql import functions as F
         from pyspark.sql.types import StringType
 
-        text = F.col(self.what).cast("string")
+        text = self.text()
         if self.format in {"string", "bytes"}:
             return F.col(self.what) if self.format == "bytes" else text
         options = {**self.options, "mode": "PERMISSIVE", "columnNameOfCorruptRecord": RAW}
         schema = (_enveloped(self._struct()) if self.envelope else self._struct()).add(RAW, StringType())
         return F.from_json(text, schema, options) if self.format == "json" else F.from_csv(text, _ddl(schema), options)
+
+    def text(self) -> Column:
+        """What the parser reads."""
+        from pyspark.sql import functions as F
+
+        return F.col(self.what).cast("string")
 
     def columns(self) -> list[Column]:
         """One per field of the schema."""

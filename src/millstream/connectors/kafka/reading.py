@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from millstream.connectors.kafka.decoding import Decoding, decoded
 from millstream.connectors.kafka.parsing import Part
+from millstream.connectors.kafka.registered import is_registered, registered_part
 from millstream.plan import types
 from millstream.plan.components import NodeContext
 
@@ -33,11 +35,17 @@ def pace(source: KafkaSource) -> dict[str, str]:
     return options
 
 
-def rows(source: KafkaSource, frame: DataFrame, context: NodeContext) -> DataFrame:
+def rows(source: KafkaSource, frame: DataFrame, context: NodeContext, topics: Sequence[str]) -> DataFrame:
     """Spark's messages as the source's rows."""
     valued = frame.where("value IS NOT NULL") if source.envelope or source.tombstones == "drop" else frame
-    value = Part(source.format, source.values(), source.options, "value", envelope=source.envelope is not None)
+    spark = frame.sparkSession
+    if is_registered(source, "value"):
+        value = registered_part(source, topics, "value", spark, context)
+    else:
+        value = Part(source.format, source.values(), source.options, "value", envelope=source.envelope is not None)
     key = Part(source.key_format, types.schema(source.key), {}, "key") if source.key else None
+    if is_registered(source, "key"):
+        key = registered_part(source, topics, "key", spark, context)
     header, deletes = source.operation_header or "", source.tombstones == "delete"
     decoding = Decoding(context.name, value, key, source.filter, source.include_metadata, context.isolate, header, deletes)
     return decoded(valued, decoding)

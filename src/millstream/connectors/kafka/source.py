@@ -25,7 +25,8 @@ from millstream.connectors.kafka.parsing import Format
 from millstream.connectors.kafka.positions import Position, pin_ends, pinned_ends, start_options
 from millstream.connectors.kafka.reading import pace, rows, spark_options
 from millstream.connectors.kafka.values import FormatOptions, option_problems
-from millstream.errors import RunError, TransientError
+from millstream.connectors.kafka.registered import is_registered, key_of, known_columns, learn
+from millstream.errors import Diagnostic, RunError, TransientError
 from millstream.plan import types
 from millstream.plan.components import NodeContext, Problem, Source
 from millstream.plan.options import Columns, Duration, Expression, SchemaMap
@@ -74,7 +75,7 @@ class KafkaSource(KafkaComponent, Source):
           starting_offsets: earliest
     """
     adjustable: ClassVar[frozenset[str]] = frozenset(
-        {"bootstrap_servers", "security", "max_rows_per_epoch", "min_rows", "max_wait", "on_data_loss", "consumer"}
+        {"bootstrap_servers", "security", "schema_registry", "max_rows_per_epoch", "min_rows", "max_wait", "on_data_loss", "consumer"}
     )
 
     topic: str | None = None
@@ -83,18 +84,21 @@ class KafkaSource(KafkaComponent, Source):
     """Several topics with messages of one kind."""
     pattern: str | None = None
     """All topics whose whole name matches this regular expression, also those that come later."""
-    format: Format
-    """How values are written: `json` objects, `csv` rows, `string` for text, `bytes` as they are."""
+    format: Format = "avro"
+    """How values are written: `avro` records or `json_schema` objects whose schemas are in a `schema_registry`, `json` objects, `csv` rows,
+    `string` for text, `bytes` as they are."""
     columns: SchemaMap | None = Field(default=None, alias="schema")
-    """Column → type, for `json` and `csv`. Text and bytes have one column, `value`."""
+    """Column → type, for `json` and `csv`. Text and bytes have one column, `value`. With a registry it chooses columns; by default they
+    are those of the subject's latest schema at the first start, which stays the schema that everything is read with."""
     options: FormatOptions = Field(default={})
     """Options of Spark's parser for `json` or `csv`, such as `delimiter` or `timestampFormat`."""
     key: SchemaMap | None = None
     """Columns of the message's key: column → type. Default: the key is not read."""
-    key_format: Literal["string", "json", "bytes"] = "string"
-    """How keys are written: as text (several columns are joined by `:`), as a JSON object, or as bytes."""
+    key_format: Literal["string", "json", "bytes", "avro"] = "string"
+    """How keys are written: as text (several columns are joined by `:`), as a JSON object, as bytes, or as Avro, whose schema is the
+    registry's and need not be given."""
     envelope: Literal["debezium"] | None = None
-    """`debezium`: values are Debezium's JSON envelopes, with or without their schema. The columns are those of the row, `_op` says what
+    """`debezium`: values are Debezium's envelopes, in Avro or in JSON with or without their schema. The columns are those of the row, `_op` says what
     happened to it (`i`, `u`, `d`), `_seq` in which order. The messages without a value that follow deletes are left out."""
     tombstones: Literal["bad", "delete", "drop"] = "bad"
     """What a message without a value is: a bad row, a delete of its key (`_op` is `d`, the columns of `key` are set), or nothing."""
@@ -130,16 +134,39 @@ class KafkaSource(KafkaComponent, Source):
         return values
 
     def problems(self, inputs: Mapping[str, pa.Schema | None], directory: Path) -> list[Problem]:
-        return [*self.missing(), *option_problems(self)]
+        return [*self.missing(), *self.registry_problems(self.format, self.key_format, reading=True), *option_problems(self)]
 
     @property
     def bounded(self) -> bool:
         return isinstance(self.mode, BoundedMode)
 
-    def output(self) -> pa.Schema:
+    def output(self) -> pa.Schema | None:
+        unknown = [is_registered(self, "value") and not self.columns, is_registered(self, "key") and not self.key]
+        return None if any(unknown) else self._output(types.schema(self.key or {}), self.values())
+
+    def discover(self, spark: SparkSession, context: NodeContext) -> pa.Schema:
+        with self._asking(spark, context) as admin:
+            topics = list(self._topics(admin))
+        given, values = types.schema(self.key or {}), types.schema(self.columns or {})
+        key = known_columns(self, topics, "key", context) if is_registered(self, "key") and not self.key else given
+        value = known_columns(self, topics, "value", context) if is_registered(self, "value") and not self.columns else values
+        value = value if len(value) else self.values()
+        twice = [name for name in value.names if name in key.names]
+        if twice:
+            message = f"`{twice[0]}` is a column of the key and of the value"
+            raise RunError(Diagnostic("MS105", message, help="choose columns with `key` or with `schema`"))
+        return self._output(key, value)
+
+    def _output(self, key: pa.Schema, value: pa.Schema) -> pa.Schema:
         changes = self.envelope or self.operation_header or self.tombstones == "delete"
         more = {**(CHANGES if changes else {}), **(METADATA if self.include_metadata else {})}
-        return pa.schema([*types.schema(self.key or {}), *self.values(), *types.schema(more)])
+        return pa.schema([*key, *value, *types.schema(more)])
+
+    def learns(self, text: str, context: NodeContext) -> bool:
+        return learn(self, [self.topic] if self.topic else self.topics, text, context)
+
+    def key_columns(self, context: NodeContext) -> tuple[str, ...]:
+        return key_of(self, context)
 
     def values(self) -> pa.Schema:
         """The columns of the value."""
@@ -153,13 +180,13 @@ class KafkaSource(KafkaComponent, Source):
             ends = pin_ends(context.storage, admin, topics, self.mode.until, context.name) if isinstance(self.mode, BoundedMode) else None
         options = {**spark_options(self), **pace(self), **start_options(self.starting_offsets, topics)}
         frame = spark.readStream.format("kafka").options(**options).load()
-        return rows(self, before(frame, ends) if ends is not None else frame, context)
+        return rows(self, before(frame, ends) if ends is not None else frame, context, list(topics))
 
     def table(self, spark: SparkSession, context: NodeContext) -> DataFrame:
         with self._asking(spark, context) as admin:
             topics = self._topics(admin)
         options = {**spark_options(self), **start_options(self.starting_offsets, topics)}
-        return rows(self, spark.read.format("kafka").options(**options).load(), context)
+        return rows(self, spark.read.format("kafka").options(**options).load(), context, list(topics))
 
     def exhausted(self, offset: Any, context: NodeContext | None = None) -> bool:
         ends = pinned_ends(context.storage) if context is not None and self.bounded else None
