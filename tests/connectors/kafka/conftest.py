@@ -24,7 +24,7 @@ PIPELINE = """
     sinks:
       out: {{type: file, from: messages, path: out, format: json}}
       letters: {{type: file, path: letters, format: json}}
-    settings: {{trigger: {{type: available_now}}}}
+    settings: {{trigger: {{type: available_now}}{more}}}
 """
 
 
@@ -38,10 +38,18 @@ def _connector(request: pytest.FixtureRequest) -> None:
 def read(kafka: Cluster, pipeline: Callable[..., Topology], run: Callable[..., Report], tmp_path: Any) -> Callable[..., Rows]:
     """Run a pipeline over a topic, and give all rows that its sink holds by then."""
 
-    def go(options: str, isolate: bool = False, endless: bool = False, until: str = "latest", name: str = "p", **settings: Any) -> Rows:
+    def go(
+        options: str,
+        isolate: bool = False,
+        endless: bool = False,
+        until: str = "latest",
+        name: str = "p",
+        more: str = "",
+        **settings: Any,
+    ) -> Rows:
         mode = "{type: continuous}" if endless else f"{{type: bounded, until: {until}}}"
         dead = ", on_error: {dead_letter: letters}" if isolate else ""
-        text = PIPELINE.format(address=kafka.address, mode=mode, options=options + dead)
+        text = PIPELINE.format(address=kafka.address, mode=mode, options=options + dead, more=more)
         text = text if dead else text.replace("      letters: {type: file, path: letters, format: json}\n", "")
         run(pipeline(text, name), **settings)
         files = sorted((tmp_path / "out").glob("*.json"))

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
     from millstream.connectors.kafka.source import KafkaSource
 
-_AGAIN_SECONDS = 5
-"""How long a registry is waited for that is not needed."""
 _KINDS = {"avro": "AVRO", "json_schema": "JSON"}
 
 
@@ -95,8 +93,7 @@ def key_of(source: KafkaSource, context: NodeContext) -> tuple[str, ...]:
 
 def _library(source: KafkaSource, topics: Sequence[str], what: What, context: NodeContext) -> Library:
     storage = context.storage.child(f"registry/{what}")
-    seconds = _AGAIN_SECONDS if storage.exists("reader.json") else source.registry().seconds
-    return Library(source.registry(seconds), storage, source.subjects(topics, what))
+    return Library(source.registry(again=storage.exists("reader.json")), storage, source.subjects(topics, what))
 
 
 def _first(library: Library) -> Known:

@@ -20,6 +20,9 @@ from millstream.plan.secrets import Secret, TextOrSecret
 What = Literal["value", "key"]
 REGISTERED = frozenset({"avro", "json_schema"})
 """Formats whose schemas are in a registry."""
+SECONDS = 20.0
+"""How long a registry is waited for."""
+_AGAIN_SECONDS = 3.0
 
 
 class RegistryOptions(BaseModel):
@@ -55,14 +58,15 @@ class RegistryComponent(Component):
     subject: str | None = None
     """The subject of the values, whatever the strategy says."""
 
-    def registry(self, seconds: float = 20) -> SchemaRegistry:
+    def registry(self, again: bool = False) -> SchemaRegistry:
+        """The registry to ask; one that is not needed any more is not waited for as long."""
         options = self.schema_registry
         if options is None:
             raise SetupError(Diagnostic("MS007", "`schema_registry` is not given"))
         urls = tuple(filter(None, (url.strip() for url in options.url.split(","))))
         password = options.password.reveal() if options.password else ""
         user = options.username.reveal() if isinstance(options.username, Secret) else options.username or ""
-        return SchemaRegistry(urls, user, password, _text(options.ca) if options.ca else "", seconds)
+        return SchemaRegistry(urls, user, password, _text(options.ca) if options.ca else "", _AGAIN_SECONDS if again else SECONDS)
 
     def subjects(self, topics: Sequence[str], what: What) -> tuple[str, ...]:
         """The subjects that messages of these topics belong to."""

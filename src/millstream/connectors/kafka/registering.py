@@ -1,0 +1,117 @@
+"""A sink's schemas: derived from the columns, registered when they are new, and the bytes that tell readers which one it was.
+
+Registering happens on the driver, once per run and again when the columns change; a registry answers with the same id for the same
+schema. Encoding is Spark's own. With `register: false` nothing is registered: rows are written with the subject's latest schema.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from millstream.clients.schemaregistry import IncompatibleSchemaError, Schema, SchemaRegistry
+from millstream.connectors.kafka.registry import What
+from millstream.errors import Diagnostic, RunError
+from millstream.formats import avro, avrowriting, jsonschema
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark.sql import Column, DataFrame
+
+    from millstream.connectors.kafka.sink import KafkaSink
+
+
+@dataclass(frozen=True, slots=True)
+class Registration:
+    """How one sink's columns become messages with a schema."""
+
+    sink: KafkaSink
+    node: str
+    memory: dict[str, Any]
+    """Schemas that this run has registered already."""
+
+    def encoded(self, frame: DataFrame, columns: Sequence[str], what: What) -> Column:
+        """The header and the columns, in the part's format."""
+        from pyspark.sql import functions as F
+        from pyspark.sql.avro.functions import to_avro
+
+        chosen = frame.select(*[F.col(_quoted(name)) for name in columns])
+        id_, text = self._schema(chosen, what)
+        row = F.struct(*[F.col(_quoted(name)) for name in columns])
+        if self._format(what) == "json_schema":
+            body = F.to_json(row, {"ignoreNullFields": "false", **self.sink.options}).cast("binary")
+        else:
+            body = to_avro(row, text)
+        return F.concat(F.lit(bytearray(b"\x00" + id_.to_bytes(4, "big"))), body)
+
+    def _schema(self, frame: DataFrame, what: What) -> tuple[int, str]:
+        from pyspark.sql.pandas.types import to_arrow_schema
+
+        columns = to_arrow_schema(frame.schema)
+        kept: tuple[Any, int, str] | None = self.memory.get(f"schema {what}")
+        if kept is not None and kept[0].equals(columns):
+            return kept[1:]
+        name = (self.sink.record if what == "value" else None) or avrowriting.record_name(self.sink.topic, what)
+        try:
+            json = self._format(what) == "json_schema"
+            schema = Schema(jsonschema.written(columns, name), "JSON") if json else Schema(avrowriting.schema_of(columns, name))
+        except ValueError as error:
+            help_ = "convert or rename the column before, or leave it out with `value`"
+            raise RunError(Diagnostic("MS105", f"`{self.node}` cannot write its columns: {error}", help=help_)) from None
+        found = self._registered(schema, name, what) if self.sink.register_ else self._existing(schema, name, what)
+        self.memory[f"schema {what}"] = (columns, *found)
+        return found
+
+    def _registered(self, schema: Schema, name: str, what: What) -> tuple[int, str]:
+        registry, subject = self.sink.registry(), self._subject(name, what)
+        try:
+            return registry.register(subject, schema), schema.text
+        except IncompatibleSchemaError as error:
+            raise RunError(self._refused(registry, subject, schema, str(error))) from None
+
+    def _existing(self, schema: Schema, name: str, what: What) -> tuple[int, str]:
+        subject = self._subject(name, what)
+        latest = self.sink.registry().version(subject)
+        if latest is None:
+            help_ = "register it first, or leave `register: false` out"
+            raise RunError(Diagnostic("MS102", f"the schema registry has no subject `{subject}`, and `register` is false", help=help_))
+        if latest.schema.kind != schema.kind:
+            raise RunError(Diagnostic("MS105", f"subject `{subject}` holds schemas of type {latest.schema.kind}, not {schema.kind}"))
+        if schema.kind == "AVRO":
+            self._require_fields(avro.parse(schema.text), avro.parse(latest.schema.text), subject)
+        return latest.id, latest.schema.text
+
+    def _require_fields(self, own: avro.AvroSchema, theirs: avro.AvroSchema, subject: str) -> None:
+        """Every column has its field, and every field without a column may be left out."""
+        fields = {each["name"]: each for each in (theirs.record or {"fields": []})["fields"]}
+        columns = [each["name"] for each in (own.record or {"fields": []})["fields"]]
+        extra = [name for name in columns if name not in fields]
+        lacking = [name for name, each in fields.items() if name not in columns and not (isinstance(each["type"], list) and "null" in each["type"])]
+        if extra or lacking:
+            told = [f"`{name}` is no field of it" for name in extra] + [f"`{name}` has no column, and may not be null" for name in lacking]
+            message = f"the columns of `{self.node}` do not fit the latest schema of subject `{subject}`"
+            raise RunError(Diagnostic("MS105", message, detail="\n".join(told), help="choose columns with `value`"))
+
+    def _refused(self, registry: SchemaRegistry, subject: str, schema: Schema, said: str) -> Diagnostic:
+        latest = registry.version(subject)
+        told = [said]
+        if schema.kind == "AVRO" and latest is not None:
+            told += avrowriting.differences(avro.parse(latest.schema.text), avro.parse(schema.text))
+        message = f"the registry refuses the schema of `{self.node}` for subject `{subject}`"
+        return Diagnostic("MS104", message, detail="\n".join(filter(None, told)), help="`millstream explain MS104` says what can be done")
+
+    def _subject(self, name: str, what: What) -> str:
+        sink = self.sink
+        if what == "value" and sink.subject:
+            return sink.subject
+        if what == "key" or sink.subject_strategy == "topic":
+            return f"{sink.topic}-{what}"
+        return name if sink.subject_strategy == "record" else f"{sink.topic}-{name}"
+
+    def _format(self, what: What) -> str:
+        return self.sink.format if what == "value" else self.sink.key_format
+
+
+def _quoted(name: str) -> str:
+    return f"`{name.replace('`', '``')}`"
