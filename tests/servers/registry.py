@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import struct
-import urllib.request
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -35,12 +34,6 @@ class Schemas:
 
     def register(self, subject: str, schema: Any, kind: Any = "AVRO") -> int:
         return self.client.register(subject, Schema(schema if isinstance(schema, str) else json.dumps(schema), kind))
-
-    def compatibility(self, level: str, subject: str) -> None:
-        self.server.compatibility(level, subject)
-
-    def delete(self, subject: str) -> None:
-        urllib.request.urlopen(urllib.request.Request(f"{self.url}/subjects/{subject}", method="DELETE"), timeout=10).close()
 
 
 def record(*fields: Any, name: str = "", **more: Any) -> dict[str, Any]:

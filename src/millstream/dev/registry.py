@@ -62,7 +62,8 @@ class Registry:
     @cached_property
     def gateway(self) -> Gateway:
         listens = (f"-Dquarkus.http.host={HOST}", f"-Dquarkus.http.port={self.port}")
-        logs = ("-Dquarkus.log.level=WARN", "-Djava.util.logging.manager=org.jboss.logmanager.LogManager")
+        # nobody reads its standard output: the registry would stand still as soon as the pipe is full
+        logs = ("-Dquarkus.log.console.stderr=true", "-Dquarkus.log.level=WARN", "-Djava.util.logging.manager=org.jboss.logmanager.LogManager")
         return Gateway(self.java, self.jars, (*listens, *logs), self.scratch.path / "registry.log")
 
     def start(self) -> None:

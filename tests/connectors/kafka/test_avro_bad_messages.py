@@ -76,12 +76,11 @@ def test_a_writer_that_avro_cannot_resolve_is_told_with_the_difference(
 ) -> None:
     topic = kafka.topic()
     old, new = record(("id", "string"), name="Event"), record(("id", "long"), name="Event")
-    first = registry.register(f"{topic}-value", old)
-    registry.compatibility("NONE", f"{topic}-value")
+    first = registry.register(f"elsewhere-{topic}", old)
     second = registry.register(f"{topic}-value", new)
     kafka.send(topic, [avro(second, new, {"id": 1}), avro(first, old, {"id": "x"})])
     with pytest.raises(RunError) as stopped:
         read(f"topic: {topic}, schema_registry: '{registry.url}'")
     message = stopped.value.diagnostics[0].message
-    assert f"schema {first} of subject `{topic}-value` cannot be read" in message
+    assert f"schema {first} cannot be read with the pinned one of subject `{topic}-value`" in message
     assert "STRING" in message and "LONG" in message

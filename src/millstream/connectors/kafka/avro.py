@@ -133,7 +133,7 @@ def refusals(spark: SparkSession, reader: AvroSchema, writers: Mapping[int, str]
         told = [each for each in result.getIncompatibilities() if str(each.getType()) != "NAME_MISMATCH"]
         if told:
             reasons = "; ".join(f"{each.getLocation() or '/'}: {each.getMessage()}" for each in told[:3])
-            found[id_] = f"schema {id_} of subject `{subject}` cannot be read with the pinned one ({reasons})"
+            found[id_] = f"schema {id_} cannot be read with the pinned one of subject `{subject}` ({reasons})"
     return found
 
 

@@ -30,6 +30,8 @@ class Registration:
     node: str
     memory: dict[str, Any]
     """Schemas that this run has registered already."""
+    key: tuple[str, ...] = ()
+    """The columns that identify a row: the value's schema names them, for readers that want to know."""
 
     def encoded(self, frame: DataFrame, columns: Sequence[str], what: What) -> Column:
         """The header and the columns, in the part's format."""
@@ -55,7 +57,8 @@ class Registration:
         name = (self.sink.record if what == "value" else None) or avrowriting.record_name(self.sink.topic, what)
         try:
             json = self._format(what) == "json_schema"
-            schema = Schema(jsonschema.written(columns, name), "JSON") if json else Schema(avrowriting.schema_of(columns, name))
+            key = self.key if what == "value" and set(self.key) <= set(columns.names) else ()
+            schema = Schema(jsonschema.written(columns, name), "JSON") if json else Schema(avrowriting.schema_of(columns, name, key))
         except ValueError as error:
             help_ = "convert or rename the column before, or leave it out with `value`"
             raise RunError(Diagnostic("MS105", f"`{self.node}` cannot write its columns: {error}", help=help_)) from None

@@ -196,7 +196,7 @@ class KafkaSink(KafkaComponent, Sink):
         key = self.key or (epoch.context.primary_key if epoch.context else ())
         static = {name: value for name, value in self.headers.items() if isinstance(value, str)}
         dynamic = {name: value.column for name, value in self.headers.items() if isinstance(value, ColumnHeader)}
-        limit, registration = self._limit(epoch), Registration(self, epoch.sink, epoch.context.memory) if epoch.context else None
+        limit, registration = self._limit(epoch), Registration(self, epoch.sink, epoch.context.memory, key) if epoch.context else None
         return Encoding(
             epoch.sink,
             self.format,
