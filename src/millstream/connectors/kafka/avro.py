@@ -68,14 +68,15 @@ class AvroPart(Part):
     def error(self) -> Column:
         from pyspark.sql import functions as F
 
-        found = F.when(F.col(self.what).isNull(), f"the message has no {self.what}")
+        parsed = F.col(self.column)
+        whole = parsed.getField(WHOLE) if self.reader.record is not None else parsed
+        # good messages, which most are, are judged by one look
+        found = F.when(whole.isNotNull(), F.lit(None).cast("string")).when(F.col(self.what).isNull(), f"the message has no {self.what}")
         found = found.when(~self._headed(), f"the {self.what} does not begin with a zero byte and the id of a schema")
         for id_, reason in self.refused.items():
             found = found.when(self._header() == _bytes(id_), reason)
-        parsed = F.col(self.column)
-        whole = parsed.getField(WHOLE) if self.reader.record is not None else parsed
-        found = found.when(whole.isNull(), F.concat(F.lit(f"the {self.what} cannot be decoded with its schema, "), self._id()))
-        return self._envelope_error(found) if self.envelope else found
+        found = found.otherwise(F.concat(F.lit(f"the {self.what} cannot be decoded with its schema, "), self._id()))
+        return F.coalesce(found, self._envelope_error(F.when(F.lit(False), ""))) if self.envelope else found
 
     def _body(self, name: str) -> Column:
         from pyspark.sql import functions as F

@@ -1,0 +1,1 @@
+"""Figures about Kafka, each against Spark's own connector."""
