@@ -366,6 +366,12 @@ CODES: dict[str, Code] = {
         "An `output` node reads what a `process` node's class declares in `outputs`, by its name.",
         "Use the nearest name shown, or declare the output in the class.",
     ),
+    "MS075": Code(
+        "real-time mode",
+        "Rows are handed on as they come, by Spark's own operators and its own Kafka writer: no state, no Python, no dead letters, one "
+        "sink per query, and at least once. Each partition of the sources needs a task slot of its own.",
+        "Leave `settings.trigger` out where exactly once matters more than milliseconds; or do what the message says.",
+    ),
     "MS076": Code(
         "a process function did not return in time",
         "A bucket of keys took longer than `timeout` in one epoch. The line of your code at which it was is shown.",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -43,7 +44,15 @@ class Cluster:
         name = name or f"t{uuid.uuid4().hex[:8]}"
         for future in self.admin.create_topics([NewTopic(name, partitions, 1, config=config)]).values():
             future.result(_SECONDS)
+        self._until_known(name, partitions)
         return name
+
+    def _until_known(self, topic: str, partitions: int) -> None:
+        """The broker that has made a topic does not know it at once."""
+        deadline = time.monotonic() + _SECONDS
+        while len(self.admin.list_topics(topic, _SECONDS).topics[topic].partitions) < partitions:
+            assert time.monotonic() < deadline, f"{topic} is not there"
+            time.sleep(0.02)
 
     def delete(self, topic: str) -> None:
         for future in self.admin.delete_topics([topic]).values():

@@ -18,7 +18,7 @@ Offsets = dict[str, dict[int, int]]
 """topic → partition → offset"""
 _SECONDS = 20
 _TIMES = {"default.api.timeout.ms": "15000", "request.timeout.ms": "10000"}
-_REFUSED = ("SaslAuthentication", "SslAuthentication", "Authorization", "UnsupportedSaslMechanism", "IllegalSaslState", "Authentication")
+_REFUSED = ("Authentication", "Authorization", "LoginException", "UnsupportedSaslMechanism", "IllegalSaslState")
 
 
 @dataclass(frozen=True, slots=True)

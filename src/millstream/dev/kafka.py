@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
@@ -28,8 +28,8 @@ _FLAGS = ("-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",)
 _PROPERTIES = """\
 process.roles=broker,controller
 node.id=1
-listeners=PLAINTEXT://{host}:{port},CONTROLLER://{host}:{controller}
-advertised.listeners=PLAINTEXT://{host}:{port}
+listeners=PLAINTEXT://{host}:{port},CONTROLLER://{host}:{controller}{more}
+advertised.listeners=PLAINTEXT://{host}:{port}{more}
 controller.listener.names=CONTROLLER
 controller.quorum.bootstrap.servers={host}:{controller}
 listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
@@ -61,6 +61,12 @@ class Broker:
     jars: tuple[Path, ...]
     scratch: Scratch
     port: int
+    listeners: tuple[str, ...] = ()
+    """More listeners, such as `SSL://127.0.0.1:9093`."""
+    properties: Mapping[str, str] = field(default_factory=dict)
+    """More of the broker's properties, or others."""
+    formatting: tuple[str, ...] = ()
+    """More words for the formatting of its storage."""
 
     @property
     def address(self) -> str:
@@ -86,8 +92,7 @@ class Broker:
         """Start, or start again; returns when clients can connect."""
         properties, new = self.scratch.path / "server.properties", not (self.scratch.path / "data").exists()
         if new:
-            text = _PROPERTIES.format(host=HOST, port=self.port, controller=free_port(), data=self.scratch.path / "data")
-            properties.write_text(text, encoding="utf-8")
+            properties.write_text(self._properties(), encoding="utf-8")
         if not self.gateway.launch():
             raise SetupError(self._failure("its JVM ended before it was ready"))
         try:
@@ -96,6 +101,11 @@ class Broker:
             said = reason(error)
             self.gateway.end()
             raise SetupError(self._failure(said)) from None
+
+    def _properties(self) -> str:
+        more, data = "".join(f",{listener}" for listener in self.listeners), self.scratch.path / "data"
+        text = _PROPERTIES.format(host=HOST, port=self.port, controller=free_port(), data=data, more=more)
+        return text + "".join(f"{name}={value}\n" for name, value in self.properties.items())
 
     def kill(self) -> None:
         """As `kill -9` does: nothing is flushed, nobody is told."""
@@ -115,7 +125,8 @@ class Broker:
     def _serve(self, properties: str, new: bool) -> None:
         jvm = self.gateway.jvm
         if new:
-            words = ["format", "--standalone", "-t", str(jvm.org.apache.kafka.common.Uuid.randomUuid().toString()), "-c", properties]
+            id_ = str(jvm.org.apache.kafka.common.Uuid.randomUuid().toString())
+            words = ["format", "--standalone", "-t", id_, "-c", properties, *self.formatting]
             jvm.kafka.tools.StorageTool.execute(self.gateway.texts(words), jvm.System.err)
         config = jvm.kafka.server.KafkaConfig.fromProps(jvm.org.apache.kafka.common.utils.Utils.loadProps(properties))
         jvm.kafka.server.KafkaRaftServer(config, jvm.org.apache.kafka.common.utils.Time.SYSTEM).startup()
@@ -125,14 +136,21 @@ class Broker:
         return Diagnostic("MS047", message, detail=self.gateway.tail(), help="`millstream doctor` checks the machine")
 
 
-def start_broker(port: int = 0, environ: Mapping[str, str] = os.environ, progress: Callable[[str], None] = lambda _: None) -> Broker:
+def start_broker(
+    port: int = 0,
+    environ: Mapping[str, str] = os.environ,
+    progress: Callable[[str], None] = lambda _: None,
+    listeners: tuple[str, ...] = (),
+    properties: Mapping[str, str] | None = None,
+    formatting: tuple[str, ...] = (),
+) -> Broker:
     """A new broker that answers; `port` 0 takes a free one. Jars that are missing are fetched first."""
     if port:
         require_free(port, "the Kafka broker")
     java, spark = find_java(environ), find_spark()
     jars = fetch_jars(BROKER_JARS, java, progress, environ, spark)
     gateway = [path for path in spark.jars if path.name.startswith("py4j-")]
-    broker = Broker(java, (*jars, *gateway), make_scratch(), port or free_port())
+    broker = Broker(java, (*jars, *gateway), make_scratch(), port or free_port(), listeners, properties or {}, formatting)
     try:
         broker.start()
     except BaseException:

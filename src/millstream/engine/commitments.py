@@ -12,7 +12,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any
 
 from millstream.engine.checkpoint import Checkpoint
-from millstream.engine.epochs import offsets_of
+from millstream.engine.losses import offsets_of
 from millstream.engine.lowering import Lowering
 from millstream.observe.facts import Recorder
 from millstream.plan.components import Source

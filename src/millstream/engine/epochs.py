@@ -19,6 +19,7 @@ from pyspark.sql import DataFrame
 from millstream.engine.checkpoint import OffsetEntry, QueryCheckpoint
 from millstream.engine.frames import EpochFrames
 from millstream.engine.functions import register
+from millstream.engine.losses import begin_of, lost_rows, offsets_of
 from millstream.engine.lowering import Lowering
 from millstream.engine.operators import Operators
 from millstream.engine.watermarks import Watermarks
@@ -90,6 +91,7 @@ class EpochLoop:
         frames = EpochFrames(
             plan, frame, self._lowering_for(plan, frame), number, clock, entry.time_ms, self._operators if self.watermarks else None
         )
+        lost = self._lost(plan, number, entry)
         try:
             staged, skipped = self._stage(plan, frames, number, entry, clock)
             dropped = frames.dropped() if staged else {}
@@ -101,10 +103,17 @@ class EpochLoop:
         self.planned_at = None
         self.scans[number] = frames.scans
         self.finished = Finished(number, offsets_of(plan, entry))
-        facts = EpochFacts(plan.name, number, time.monotonic() - started, {}, dropped, tuple(skipped), late, watermark)
+        facts = EpochFacts(plan.name, number, time.monotonic() - started, {}, dropped, tuple(skipped), late, watermark, lost)
         self._note(plan, staged, facts)
         if entry.flushes or (self.bounded and self._exhausted(plan, entry)):
             self.finished_at = number
+
+    def _lost(self, plan: QueryPlan, number: int, entry: OffsetEntry) -> dict[str, int]:
+        """What is gone that this epoch was to read, for sources that are told to go on without it."""
+        if not any(isinstance(node.component, Source) and node.component.may_lose for node in plan.sources):
+            return {}
+        begin = self.finished.offsets if self.finished else begin_of(plan, self.checkpoint, number)
+        return lost_rows(plan, self.lowering, begin, offsets_of(plan, entry))
 
     def _lowering_for(self, plan: QueryPlan, frame: DataFrame) -> Lowering:
         """An epoch that was planned with other functions is finished with them."""
@@ -207,11 +216,6 @@ class EpochLoop:
 
 class StopRequested(Exception):  # noqa: N818 — not an error: the next epoch is refused because the run is stopping
     """Raised instead of starting another epoch."""
-
-
-def offsets_of(plan: QueryPlan, entry: OffsetEntry) -> dict[str, Any]:
-    """How far an epoch comes in each source."""
-    return {node.name: offset for node, offset in zip(plan.sources, entry.offsets, strict=False) if offset is not None}
 
 
 def _sink(node: Node) -> Sink:

@@ -19,6 +19,7 @@ from millstream.engine.failures import translate
 from millstream.engine.functions import registered
 from millstream.engine.lowering import Lowering
 from millstream.engine.queries import RunningQuery
+from millstream.engine.realtime import RealTimeQuery
 from millstream.errors import SpecError
 from millstream.observe.facts import Recorder
 from millstream.plan import types
@@ -27,6 +28,7 @@ from millstream.plan.cutting import QueryPlan
 from millstream.plan.rules import check
 from millstream.plan.running import RunOptions
 from millstream.plan.secrets import Redactor, Secret
+from millstream.plan.settings import RealTime
 from millstream.plan.topology import Topology
 
 _TICK_SECONDS = 0.1
@@ -76,9 +78,10 @@ class Execution:
         topology, hidden = self._topology, self._redact.values
         lowering = Lowering(self._spark, self._checkpoint, topology.directory, self._schemas(plans), hidden, topology.functions)
         settings, stop, name = topology.settings, self._options.stop, topology.name
+        kind = RealTimeQuery if isinstance(settings.trigger, RealTime) else RunningQuery
         self._commitments = told = Commitments(topology, lowering, self._recorder, self._redact)
         return [
-            RunningQuery(history.plan, history, self._checkpoint, lowering, settings, self._recorder, stop, self._redact, name, told)
+            kind(history.plan, history, self._checkpoint, lowering, settings, self._recorder, stop, self._redact, name, told)
             for history in histories
         ]
 

@@ -174,6 +174,9 @@ def _kafka(text: str, nodes: Sequence[Node], where: str) -> Diagnostic | None:
         reason = _sentence(text, condition) if condition else _first_line(text)
         help_ = "`on_data_loss: continue` goes on with what is left"
         return Diagnostic("MS093", f"messages that {name} has not read yet are gone", span, detail=reason, help=help_)
+    refused = re.search(r"(?:Topic|Group|Cluster)AuthorizationException: ([^\n]+)", text)
+    if refused:
+        return Diagnostic("MS092", f"Kafka refuses access to {name}: {refused[1].lower()}", span, help="ask for the permission to read")
     if "UnknownTopicOrPartitionException" in text:
         return Diagnostic("MS091", f"a topic that {name} reads is gone", span, help="was it deleted while the pipeline ran?")
     return None

@@ -24,7 +24,7 @@ from millstream.engine.commitments import Commitments
 from millstream.engine.epochs import EpochLoop
 from millstream.engine.evolution import PlanHistory
 from millstream.engine.failures import text_of, translate
-from millstream.engine.lowering import Lowering
+from millstream.engine.lowering import Lowering, Stream
 from millstream.engine.watermarks import Watermarks
 from millstream.errors import Diagnostic, RunError, TransientError
 from millstream.observe.facts import Recorder, StateFacts
@@ -81,18 +81,23 @@ class RunningQuery:
                     self.loop.failed_node = sink.name
                     sink.component.prepare(self.lowering.spark, self.lowering.context(sink))
             self.loop.failed_node = ""
-            stream = self.lowering.streaming(self.plan)
-            self.loop.watermarks = Watermarks(self.plan, stream.clocks) if stream.clocks else None
-            writer = for_each_epoch(stream.frame.writeStream.outputMode(self.plan.output_mode), self.lowering.spark, self.loop)
-            writer = writer.option("checkpointLocation", query.url).queryName(self.plan.name)
-            with self._ending():
-                self.handle = writer.trigger(**self._trigger()).start()
-            self.loop.query = self.handle._jsq
-            self.loop.started.set()
+            self.handle = self._open(self.lowering.streaming(self.plan))
         except Exception as error:  # noqa: BLE001 — whatever Spark raises is translated
             self._fail(error)
             return
         self.recorder.query_state(self.plan.name, "running")
+
+    def _open(self, stream: Stream) -> StreamingQuery:
+        """Spark's query, whose epochs come to the loop."""
+        assert self.loop is not None
+        self.loop.watermarks = Watermarks(self.plan, stream.clocks) if stream.clocks else None
+        writer = for_each_epoch(stream.frame.writeStream.outputMode(self.plan.output_mode), self.lowering.spark, self.loop)
+        writer = writer.option("checkpointLocation", self.progress.url).queryName(self.plan.name)
+        with self._ending():
+            handle = writer.trigger(**self._trigger()).start()
+        self.loop.query = handle._jsq
+        self.loop.started.set()
+        return handle
 
     def wait(self, seconds: float) -> None:
         """Until the query ends, or the time is over."""

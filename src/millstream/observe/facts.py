@@ -56,6 +56,8 @@ class EpochFacts:
     late: Mapping[str, int] = field(default_factory=dict)
     """node → rows that came too late"""
     watermark: WatermarkFacts | None = None
+    lost: Mapping[str, int] = field(default_factory=dict)
+    """source → rows that were gone before they were read"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +70,8 @@ class NodeFacts:
     rejected: int = 0
     late: int = 0
     """Rows that came after their result had closed."""
+    lost: int = 0
+    """Rows that were gone before they were read."""
     waiting: int | None = None
     """Rows that were in the source and not yet read, when the last epoch was planned."""
     state: StateFacts | None = None
@@ -152,6 +156,8 @@ class Recorder:
                 self._add(name, None, rejected=count)
             for name, count in facts.late.items():
                 self._add(name, None, late=count)
+            for name, count in facts.lost.items():
+                self._add(name, None, lost=count)
             before = self._query(facts.query)
             self._update(
                 facts.query,

@@ -82,5 +82,6 @@ class Report:
 
 def _node(facts: NodeFacts) -> dict[str, object]:
     counts: dict[str, object] = {"rows_in": facts.rows_in, "rows_out": facts.rows_out, "rejected": facts.rejected, "late": facts.late}
-    waiting: dict[str, object] = {"waiting": facts.waiting} if facts.waiting is not None else {}
-    return counts | waiting | ({"state": asdict(facts.state)} if facts.state else {})
+    counts |= {"waiting": facts.waiting} if facts.waiting is not None else {}
+    counts |= {"lost": facts.lost} if facts.lost else {}
+    return counts | ({"state": asdict(facts.state)} if facts.state else {})

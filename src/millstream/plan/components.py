@@ -21,6 +21,7 @@ from millstream.plan.outcomes import OnError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
 
     from millstream.clients.storage import Storage
 
@@ -120,6 +121,8 @@ class Component(BaseModel):
     """The optional dependency (and jars) that it needs."""
     adjustable: ClassVar[frozenset[str]] = frozenset()
     """Options that may change between runs without touching what progress means."""
+    real_time: ClassVar[bool] = False
+    """Whether it can handle rows one by one as they come, in Spark's own operators; a sink then has `stream`."""
     connects: ClassVar[bool] = False
     """Whether it reaches an outside system by a connection, whose options are its own where it does not give them itself."""
 
@@ -194,6 +197,19 @@ class Source(Component):
 
     def rows_between(self, start: Any, end: Any) -> int | None:
         """How many rows lie between two offsets, where they tell; `start` is None at the beginning."""
+        return None
+
+    @property
+    def may_lose(self) -> bool:
+        """Whether it goes on when rows are gone before they were read, and `lost` tells how many."""
+        return False
+
+    def lost(self, spark: SparkSession, start: Any, end: Any, context: NodeContext) -> int:
+        """How many rows between two offsets are gone."""
+        return 0
+
+    def parts(self, spark: SparkSession, context: NodeContext) -> int | None:
+        """How many parts are read side by side; None when that does not matter."""
         return None
 
     def waiting(self, offset: Any, latest: Any) -> int | None:
@@ -336,3 +352,7 @@ class Sink(Component):
 
     def abort(self, staged: Staged, epoch: Epoch) -> None:
         """Remove what was staged."""
+
+    def stream(self, frame: DataFrame, context: NodeContext) -> DataStreamWriter:
+        """Spark's own writer, for queries without epochs: at least once."""
+        raise NotImplementedError

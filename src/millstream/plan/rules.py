@@ -15,6 +15,7 @@ from millstream.plan.components import Problem, Transform
 from millstream.plan.function_rules import functions_are_called_where_they_can_run, functions_are_found
 from millstream.plan.nodes import Node
 from millstream.plan.outcomes import letter_of
+from millstream.plan.realtime import real_time_is_possible
 from millstream.plan.schemas import Schemas, inputs_of, propagate
 from millstream.plan.timing import (
     event_times_can_be_read,
@@ -150,6 +151,7 @@ RULES: tuple[Rule, ...] = (
     state_is_not_over_changelogs,
     finished_nodes_come_last,
     only_stateful_nodes_have_late_rows,
+    real_time_is_possible,
 )
 
 

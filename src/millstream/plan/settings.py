@@ -4,14 +4,23 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from millstream.plan.options import Duration, Size
 from millstream.plan.secrets import TextOrSecret
 
+_SHORTEST_MS = 5000
+"""Spark's own limit for epochs in real-time mode."""
+
 
 class _Block(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+def _not_too_short(every: Duration) -> Duration:
+    if every.milliseconds < _SHORTEST_MS:
+        raise ValueError(f"real-time mode writes progress at most every {_SHORTEST_MS // 1000} s")
+    return every
 
 
 class Continuous(_Block):
@@ -34,7 +43,15 @@ class AvailableNow(_Block):
     type: Literal["available_now"]
 
 
-Trigger = Annotated[Continuous | Interval | AvailableNow, Field(discriminator="type")]
+class RealTime(_Block):
+    """Hand every message on as it comes, within milliseconds: plain Kafka → Kafka pipelines, at least once."""
+
+    type: Literal["real_time"]
+    every: Annotated[Duration, AfterValidator(_not_too_short)] = Duration("30s")
+    """How often progress is written down, at least `5s`. After a failure, what came since then is written once more."""
+
+
+Trigger = Annotated[Continuous | Interval | AvailableNow | RealTime, Field(discriminator="type")]
 
 
 class Restart(_Block):

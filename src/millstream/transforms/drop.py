@@ -22,6 +22,7 @@ class Drop(Transform):
     """Leaves columns out and keeps the others."""
 
     type: ClassVar[str] = "drop"
+    real_time: ClassVar[bool] = True
     summary: ClassVar[str] = "Leave columns out."
     example: ClassVar[str] = """
         public:

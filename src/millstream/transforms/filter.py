@@ -22,6 +22,7 @@ class Filter(Transform):
     """Keeps the rows for which a condition is true. `now()` means the time of the epoch."""
 
     type: ClassVar[str] = "filter"
+    real_time: ClassVar[bool] = True
     summary: ClassVar[str] = "Keep the rows that meet a condition."
     example: ClassVar[str] = """
         large:

@@ -37,6 +37,7 @@ class Select(Transform):
     """Gives the columns that are named, and no others. `now()` means the time of the epoch."""
 
     type: ClassVar[str] = "select"
+    real_time: ClassVar[bool] = True
     summary: ClassVar[str] = "Choose and compute columns."
     example: ClassVar[str] = """
         slim:

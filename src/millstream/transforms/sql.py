@@ -42,6 +42,7 @@ class Sql(Windowed):
     """
 
     type: ClassVar[str] = "sql"
+    real_time: ClassVar[bool] = True
     summary: ClassVar[str] = "Filter, compute, aggregate and combine with Spark SQL."
     example: ClassVar[str] = """
         large:

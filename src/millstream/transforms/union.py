@@ -25,6 +25,7 @@ class Union(Transform):
     """
 
     type: ClassVar[str] = "union"
+    real_time: ClassVar[bool] = True
     summary: ClassVar[str] = "Bring the rows of several inputs together."
     example: ClassVar[str] = """
         all_orders:

@@ -26,6 +26,7 @@ class WithColumns(Transform):
     """
 
     type: ClassVar[str] = "with_columns"
+    real_time: ClassVar[bool] = True
     summary: ClassVar[str] = "Add columns, or replace them."
     example: ClassVar[str] = """
         enriched:

@@ -45,13 +45,16 @@ def read(kafka: Cluster, pipeline: Callable[..., Topology], run: Callable[..., R
         until: str = "latest",
         name: str = "p",
         more: str = "",
+        reports: list[Report] | None = None,
         **settings: Any,
     ) -> Rows:
         mode = "{type: continuous}" if endless else f"{{type: bounded, until: {until}}}"
         dead = ", on_error: {dead_letter: letters}" if isolate else ""
         text = PIPELINE.format(address=kafka.address, mode=mode, options=options + dead, more=more)
         text = text if dead else text.replace("      letters: {type: file, path: letters, format: json}\n", "")
-        run(pipeline(text, name), **settings)
+        report = run(pipeline(text, name), **settings)
+        if reports is not None:
+            reports.append(report)
         files = sorted((tmp_path / "out").glob("*.json"))
         return [json.loads(line) for file in files for line in file.read_text().splitlines()]
 

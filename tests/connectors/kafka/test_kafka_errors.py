@@ -9,6 +9,7 @@ import pytest
 from tests.servers.kafka import Cluster
 
 from millstream.errors import RunError, TransientError
+from millstream.observe.report import Report
 
 pytestmark = pytest.mark.spark
 Read = Callable[..., list[dict[str, object]]]
@@ -69,7 +70,10 @@ def test_messages_that_are_gone_stop_the_run_unless_told_otherwise(kafka: Cluste
     kafka.forget(topic, 3)
     (finding,) = failure(read, f"topic: {topic}, format: string", endless=True).diagnostics
     assert finding.code == "MS093"
-    assert [row["value"] for row in read(f"topic: {topic}, format: string, on_data_loss: continue", endless=True)] == ["a", "d"]
+    reports: list[Report] = []
+    rows = read(f"topic: {topic}, format: string, on_data_loss: continue", endless=True, reports=reports)
+    assert [row["value"] for row in rows] == ["a", "d"]
+    assert reports[0].nodes["messages"].lost == 2
 
 
 def test_another_cluster_is_refused(kafka: Cluster, read: Read) -> None:

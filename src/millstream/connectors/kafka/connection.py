@@ -74,7 +74,7 @@ class KafkaSecurity(BaseModel):
         if self.ca:
             found |= {"ssl.truststore.type": "PEM", "ssl.truststore.certificates": _text(self.ca)}
         if self.certificate and self.key:
-            chain = {"ssl.keystore.certificate.chain": _text(self.certificate), "ssl.keystore.key": _text(self.key)}
+            chain = {"ssl.keystore.certificate.chain": _text(self.certificate), "ssl.keystore.key": _key(self.key)}
             found |= {"ssl.keystore.type": "PEM", **chain}
         if self.key_password:
             found["ssl.key.password"] = self.key_password.reveal()
@@ -117,6 +117,7 @@ class KafkaComponent(RegistryComponent):
     type: ClassVar[str] = "kafka"
     extra: ClassVar[str] = "kafka"
     connects: ClassVar[bool] = True
+    real_time: ClassVar[bool] = True
 
     bootstrap_servers: str = ""
     """The brokers, as `host:port, host:port`. **Required**, here or in the connection."""
@@ -144,6 +145,15 @@ def _text(path: Path) -> str:
         return path.read_text(encoding="utf-8")
     except OSError as error:
         raise SetupError(Diagnostic("MS001", f"`{path}` cannot be read: {(error.strerror or str(error)).lower()}")) from None
+
+
+def _key(path: Path) -> str:
+    """A private key in the one form that Java reads; the others it refuses in words that help nobody."""
+    text = _text(path)
+    if "BEGIN RSA PRIVATE KEY" in text or "BEGIN EC PRIVATE KEY" in text:
+        help_ = f"`openssl pkcs8 -topk8 -nocrypt -in {path.name} -out {path.stem}.pkcs8.pem` writes it anew"
+        raise SetupError(Diagnostic("MS092", f"the private key in `{path}` is not in PKCS#8", help=help_))
+    return text
 
 
 def _revealed(value: str | Secret | None) -> str:

@@ -30,6 +30,9 @@ METADATA: Mapping[str, str] = {
 """Column → type, in the order of the source's documentation."""
 CHANGES: Mapping[str, str] = {"_op": "string", "_seq": "int64"}
 """The columns of a changelog. Messages of one key share a partition, so the offset is their order."""
+TRACE = "traceparent"
+"""The column, and the header, of the W3C's trace context."""
+_TRACEPARENT = "^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$"
 _HERE, _ERROR = "_millstream_here", "_millstream_error"
 
 
@@ -47,6 +50,8 @@ class Decoding:
     """The header that says what happened to the row."""
     deletes: bool = False
     """Whether a message without a value deletes the row of its key."""
+    trace: bool = False
+    """Whether rows carry the trace that their message belongs to."""
 
     @property
     def parts(self) -> list[Part]:
@@ -93,6 +98,9 @@ def _chosen(rows: DataFrame, decoding: Decoding) -> DataFrame:
     named = {field.name: column for part in decoding.parts for field, column in zip(part.schema, part.columns(), strict=True)}
     if decoding.changes:
         named |= {"_op": _operation(decoding), "_seq": F.col("offset")}
+    if decoding.trace:
+        given = _header(TRACE)
+        named[TRACE] = F.when(given.rlike(_TRACEPARENT), given)
     fine = F.col(_ERROR).isNull() if decoding.isolate else None
     columns = [(F.when(fine, column) if fine is not None else column).alias(name) for name, column in named.items()]
     described = decoding.metadata or decoding.filter

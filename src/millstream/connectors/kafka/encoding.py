@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from millstream.connectors.kafka.decoding import TRACE
 from millstream.connectors.kafka.parsing import Format
 from millstream.connectors.kafka.registering import Registration
 from millstream.connectors.kafka.registry import REGISTERED
@@ -93,7 +94,7 @@ def _value_columns(frame: DataFrame, encoding: Encoding) -> list[str]:
     """Those that the user names, or all that are no header and not the operation; of text and bytes there is one: no key either."""
     if encoding.value:
         return list(encoding.value)
-    left = [name for name in frame.columns if name not in encoding.dynamic.values() and name != OP]
+    left = [name for name in frame.columns if name not in encoding.dynamic.values() and name not in (OP, TRACE)]
     if encoding.format in {"string", "bytes"}:
         return ["value"] if "value" in left else [name for name in left if name not in encoding.key][:1] or left[:1]
     return left
@@ -121,7 +122,8 @@ def _headers(frame: DataFrame, encoding: Encoding, changes: bool) -> Column | No
 
     kinds = dict(frame.dtypes)
     values = {name: F.lit(text).cast("binary") for name, text in encoding.static.items()}
-    for name, column in encoding.dynamic.items():
+    traced = {TRACE: TRACE} if TRACE in frame.columns and TRACE not in encoding.value else {}
+    for name, column in {**traced, **encoding.dynamic}.items():
         cell = F.col(_quoted(column))
         values[name] = cell if kinds[column] == "binary" else cell.cast("string").cast("binary")
     if changes:

@@ -30,6 +30,14 @@ def between(offset: Any, latest: Any) -> int:
     return sum(max(0, end - start) for end, start in ends)
 
 
+def gone(start: Any, end: Any, earliest: Offsets) -> int:
+    """How many messages, transactions' own marks included, lie between two offsets and are not there any more."""
+    begin = parsed(start)
+    places = [(topic, p, last) for topic, parts in parsed(end).items() for p, last in parts.items()]
+    gaps = [min(last, earliest.get(topic, {}).get(int(p), 0)) - begin.get(topic, {}).get(p, 0) for topic, p, last in places]
+    return sum(max(0, gap) for gap in gaps)
+
+
 def least(offsets: Sequence[Any]) -> Parts:
     """The least offset of each partition that every reader has seen."""
     first, *rest = [parsed(offset) for offset in offsets]

@@ -22,7 +22,7 @@ def spark_options(source: KafkaSource) -> dict[str, str]:
     chosen = {"subscribePattern": source.pattern} if source.pattern else {"subscribe": source.topic or ",".join(source.topics)}
     options = {"failOnDataLoss": str(source.on_data_loss == "fail").lower(), "kafka.isolation.level": "read_committed", **chosen}
     options |= {f"kafka.{name}": value for name, value in {**source.consumer, **source.client()}.items()}
-    if source.include_metadata or source.filter or source.operation_header:
+    if source.include_metadata or source.filter or source.operation_header or source.trace_context:
         options["includeHeaders"] = "true"
     return options
 
@@ -47,5 +47,7 @@ def rows(source: KafkaSource, frame: DataFrame, context: NodeContext, topics: Se
     if is_registered(source, "key"):
         key = registered_part(source, topics, "key", spark, context)
     header, deletes = source.operation_header or "", source.tombstones == "delete"
-    decoding = Decoding(context.name, value, key, source.filter, source.include_metadata, context.isolate, header, deletes)
+    decoding = Decoding(
+        context.name, value, key, source.filter, source.include_metadata, context.isolate, header, deletes, source.trace_context
+    )
     return decoded(valued, decoding)

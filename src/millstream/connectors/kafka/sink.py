@@ -35,6 +35,7 @@ from millstream.plan.options import Columns, Duration, Size
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 _DAY = 86_400
 _PLAIN = {"compression": "lz4", "parquet.enable.dictionary": "false"}
@@ -103,7 +104,8 @@ class KafkaSink(KafkaComponent, Sink):
     """The columns of the message's value. Default: all but the operation and those that are headers; for text and bytes the column
     `value`, or the first that is not in the key."""
     headers: dict[str, str | ColumnHeader] = Field(default={})
-    """Headers: a text, or `{column: NAME}`. Rows of a changelog have the header `dbz.op` too: `c`, `u` or `d`."""
+    """Headers: a text, or `{column: NAME}`. Rows of a changelog have the header `dbz.op` too: `c`, `u` or `d`; a column `traceparent`
+    becomes the header of that name, unless `value` names it."""
     deletes: Literal["tombstone", "row", "drop"] = "tombstone"
     """What becomes of the deletes of a changelog: a message with the key and no value, a message like others, or nothing."""
     delivery: Guarantee = Field(default="exactly_once", alias="guarantee")
@@ -187,10 +189,17 @@ class KafkaSink(KafkaComponent, Sink):
         return publish(messages, plan.lanes, job, epoch)
 
     def _write_natively(self, messages: DataFrame) -> Staged:
+        messages.write.format("kafka").options(**self._native_options()).save()
+        return Staged(None)
+
+    def _native_options(self) -> dict[str, str]:
         own = {"compression.type": self.compression, "linger.ms": str(self.linger.milliseconds), "batch.size": str(self.batch_size.bytes)}
         options = {f"kafka.{name}": value for name, value in {**own, "acks": "all", **self.client()}.items()}
-        messages.write.format("kafka").options(**options, topic=self.topic, includeHeaders="true").save()
-        return Staged(None)
+        return {**options, "topic": self.topic, "includeHeaders": "true"}
+
+    def stream(self, frame: DataFrame, context: NodeContext) -> DataStreamWriter:
+        messages = encoded(frame, self._encoding(Epoch("", context.name, 0, "", "", context)))
+        return messages.writeStream.format("kafka").options(**self._native_options())
 
     def _encoding(self, epoch: Epoch) -> Encoding:
         key = self.key or (epoch.context.primary_key if epoch.context else ())

@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from millstream.clients.kafka import KafkaAdmin, Topic, opened
 from millstream.connectors.kafka import offsets
 from millstream.connectors.kafka.connection import KafkaComponent
-from millstream.connectors.kafka.decoding import CHANGES, METADATA, before
+from millstream.connectors.kafka.decoding import CHANGES, METADATA, TRACE, before
 from millstream.connectors.kafka.identity import known, require_same
 from millstream.connectors.kafka.parsing import Format
 from millstream.connectors.kafka.positions import Position, pin_ends, pinned_ends, start_options
@@ -113,6 +113,9 @@ class KafkaSource(KafkaComponent, Source):
     include_metadata: bool = False
     """Whether rows have the columns `__kafka_topic`, `__kafka_partition`, `__kafka_offset`, `__kafka_timestamp`, `__kafka_headers` and
     `__kafka_key`."""
+    trace_context: bool = False
+    """Whether rows have a column `traceparent`: the header of that name, or null when it is missing or none of the W3C's. A Kafka sink
+    writes the column as the header again; a `SELECT` in between has to name it."""
     filter: Expression | None = None
     """Keep the rows for which this is true. It may use all columns, those of `include_metadata` too."""
     max_rows_per_epoch: int | None = Field(default=None, ge=1)
@@ -122,7 +125,8 @@ class KafkaSource(KafkaComponent, Source):
     max_wait: Duration = Duration("1m")
     """How long `min_rows` may wait."""
     on_data_loss: Literal["fail", "continue"] = "fail"
-    """What happens when messages are gone that were not read yet, because Kafka's retention removed them or the topic was made anew."""
+    """What happens when messages are gone that were not read yet, because Kafka's retention removed them or the topic was made anew:
+    the pipeline stops, or goes on with what is left and counts the gap in offsets as `lost`."""
     consumer: FormatOptions = Field(default={})
     """Properties of Kafka's consumer, such as `fetch.max.bytes`."""
 
@@ -159,7 +163,9 @@ class KafkaSource(KafkaComponent, Source):
 
     def _output(self, key: pa.Schema, value: pa.Schema) -> pa.Schema:
         changes = self.envelope or self.operation_header or self.tombstones == "delete"
-        more = {**(CHANGES if changes else {}), **(METADATA if self.include_metadata else {})}
+        more = dict(CHANGES) if changes else {}
+        more |= {TRACE: "string"} if self.trace_context else {}
+        more |= METADATA if self.include_metadata else {}
         return pa.schema([*key, *value, *types.schema(more)])
 
     def learns(self, text: str, context: NodeContext) -> bool:
@@ -191,6 +197,18 @@ class KafkaSource(KafkaComponent, Source):
     def exhausted(self, offset: Any, context: NodeContext | None = None) -> bool:
         ends = pinned_ends(context.storage) if context is not None and self.bounded else None
         return ends is not None and offsets.at_end(offset, ends)
+
+    @property
+    def may_lose(self) -> bool:
+        return self.on_data_loss == "continue"
+
+    def lost(self, spark: SparkSession, start: Any, end: Any, context: NodeContext) -> int:
+        with self._asking(spark, context) as admin:
+            return offsets.gone(start, end, admin.offsets(self._topics(admin).values(), "earliest"))
+
+    def parts(self, spark: SparkSession, context: NodeContext) -> int:
+        with self._asking(spark, context) as admin:
+            return sum(topic.partitions for topic in self._topics(admin).values())
 
     def waiting(self, offset: Any, latest: Any) -> int:
         return offsets.between(offset, latest)

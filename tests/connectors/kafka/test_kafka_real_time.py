@@ -1,0 +1,89 @@
+"""Real-time mode: messages are handed on within milliseconds; what it cannot do is refused with the reason."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.servers.kafka import Cluster
+
+from millstream.engine.engine import SparkEngine
+from millstream.errors import MillstreamError
+from millstream.observe.report import Report
+from millstream.plan.running import RunOptions
+from millstream.plan.topology import Topology
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+TEXT = """
+    connections: {{kafka: {{bootstrap_servers: "{address}"}}}}
+    sources:
+      orders: {{type: kafka, topic: {source}, format: json, schema: {{id: int64, amount: float64}}}}
+    transforms:
+      large: {{type: filter, from: orders, where: amount > 10}}
+    sinks:
+      alerts: {{type: kafka, from: large, topic: {target}, key: [id], guarantee: at_least_once}}
+    settings: {{trigger: {trigger}}}
+"""
+
+
+@contextmanager
+def running(spark: SparkSession, topology: Topology) -> Iterator[list[Report]]:
+    stop, reports = threading.Event(), list[Report]()
+    thread = threading.Thread(target=lambda: reports.append(SparkEngine(spark).run(topology, RunOptions(stop=stop))))
+    thread.start()
+    try:
+        yield reports
+    finally:
+        stop.set()
+        thread.join(60)
+
+
+def arrived(kafka: Cluster, topic: str) -> list[Any]:
+    return sorted((json.loads(message.value()) for message in kafka.messages(topic)), key=lambda row: row["id"])
+
+
+def wait_for(condition: Callable[[], bool], seconds: float = 30) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def test_messages_arrive_before_their_epoch_ends_and_a_stop_repeats_none(
+    kafka: Cluster, spark: SparkSession, pipeline: Callable[..., Topology]
+) -> None:
+    source, target = kafka.topic(2), kafka.topic(1)
+    options = {"address": kafka.address, "source": source, "target": target}
+    real_time, plain = "{type: real_time, every: 5s}", "{type: available_now}"
+    with running(spark, pipeline(TEXT.format(**options, trigger=real_time))) as reports:
+        kafka.send(source, [{"id": 1, "amount": 20.0}, {"id": 2, "amount": 1.0}])
+        wait_for(lambda: len(arrived(kafka, target)) == 1)
+        assert not reports
+    (report,) = reports
+    assert report.state == "stopped"
+    assert report.nodes["orders"].rows_out == 2
+    kafka.send(source, [{"id": 3, "amount": 30.0}], partition=1)
+    assert SparkEngine(spark).run(pipeline(TEXT.format(**options, trigger=plain)), RunOptions()).nodes["orders"].rows_out == 1
+    with running(spark, pipeline(TEXT.format(**options, trigger=real_time))):
+        kafka.send(source, [{"id": 4, "amount": 40.0}], partition=1)
+        wait_for(lambda: len(arrived(kafka, target)) >= 3)
+    assert [row["id"] for row in arrived(kafka, target)] == [1, 3, 4]
+    wait_for(lambda: kafka.group("millstream.p.orders") == {(source, 0): 2, (source, 1): 2})
+
+
+def test_more_partitions_than_slots_are_refused(kafka: Cluster, spark: SparkSession, pipeline: Callable[..., Topology]) -> None:
+    topology = pipeline(TEXT.format(address=kafka.address, source=kafka.topic(64), target=kafka.topic(1), trigger="{type: real_time}"))
+    with pytest.raises(MillstreamError) as refused:
+        SparkEngine(spark).run(topology, RunOptions())
+    (error,) = refused.value.diagnostics
+    assert error.code == "MS075"
+    assert "64 partitions" in error.message
+    assert "local[64]" in error.help
