@@ -22,7 +22,14 @@ from pyspark.sql import functions as F
 from bench.figures import Figure, cost_of, median
 
 _ROWS, _TURNS = 1_000_000, 3
-_FIELDS = [("id", "long"), ("user", "string"), ("price", "double"), ("quantity", "int"), ("paid", "boolean"), ("note", "string")]
+_FIELDS: list[tuple[str, Any]] = [
+    ("id", "long"),
+    ("user", "string"),
+    ("price", "double"),
+    ("quantity", "int"),
+    ("paid", "boolean"),
+    ("note", "string"),
+]
 _FIELDS += [("address", "string"), ("city", "string"), ("at", {"type": "long", "logicalType": "timestamp-micros"})]
 _WRITER = json.dumps({"type": "record", "name": "Order", "fields": [{"name": name, "type": kind} for name, kind in _FIELDS]})
 _OLDER = json.dumps({"type": "record", "name": "Order", "fields": [{"name": name, "type": kind} for name, kind in _FIELDS[:-1]]})
@@ -41,13 +48,10 @@ def _messages(spark: SparkSession, folder: str) -> DataFrame:
     from pyspark.sql.avro.functions import to_avro
 
     text = F.expr("concat('text of some length, number ', id, ' of many')")
-    kinds = {"long": "bigint", "string": "string", "double": "double", "int": "int", "boolean": "boolean"}
-    columns = [
-        (text if kind == "string" else F.timestamp_micros("id") if isinstance(kind, dict) else F.col("id").cast(kinds[str(kind)])).alias(name)
-        for name, kind in _FIELDS
-    ]
-    sure = F.struct(*[F.coalesce(column, column).alias(name) for column, (name, _) in zip(columns, _FIELDS, strict=True)])
-    value = F.concat(F.lit(bytearray(b"\x00\x00\x00\x00\x07")), to_avro(sure, _nullable(_WRITER)))
+    kinds = {"long": "bigint", "double": "double", "int": "int", "boolean": "boolean"}
+    cells = {"string": text, **{kind: F.col("id").cast(sql) for kind, sql in kinds.items()}}
+    row = F.struct(*[(F.timestamp_micros("id") if isinstance(kind, dict) else cells[kind]).alias(name) for name, kind in _FIELDS])
+    value = F.concat(F.lit(bytearray(b"\x00\x00\x00\x00\x07")), to_avro(row, _nullable(_WRITER)))
     frame = spark.range(_ROWS).select(value.alias("value"), F.lit(None).cast("binary").alias("key"), F.lit("t").alias("topic"))
     place = frame.withColumn("partition", F.lit(0)).withColumn("offset", F.monotonically_increasing_id()).withColumn("timestamp", F.now())
     place.write.parquet(folder)
@@ -115,7 +119,7 @@ def main() -> None:
     from millstream.testing import session
 
     spark = session()
-    cloudpickle.register_pickle_by_value(sys.modules["__main__"])
+    cloudpickle.register_pickle_by_value(sys.modules["__main__"])  # type: ignore[no-untyped-call]  # cloudpickle has no types
     ways = {"from_avro by hand": _by_hand, "ours, one writer": _ours(1), "ours, three writers": _ours(3)}
     ways |= {"mapInArrow with pyruhvro": _in_workers(_rust), "mapInArrow with fastavro": _in_workers(_fastavro)}
     times: dict[str, list[float]] = {name: [] for name in ways}

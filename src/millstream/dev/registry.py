@@ -63,7 +63,11 @@ class Registry:
     def gateway(self) -> Gateway:
         listens = (f"-Dquarkus.http.host={HOST}", f"-Dquarkus.http.port={self.port}")
         # nobody reads its standard output: the registry would stand still as soon as the pipe is full
-        logs = ("-Dquarkus.log.console.stderr=true", "-Dquarkus.log.level=WARN", "-Djava.util.logging.manager=org.jboss.logmanager.LogManager")
+        logs = (
+            "-Dquarkus.log.console.stderr=true",
+            "-Dquarkus.log.level=WARN",
+            "-Djava.util.logging.manager=org.jboss.logmanager.LogManager",
+        )
         return Gateway(self.java, self.jars, (*listens, *logs), self.scratch.path / "registry.log")
 
     def start(self) -> None:

@@ -29,7 +29,9 @@ _IVY = (
     '<ivy-module version="2.0" xmlns:m="http://ant.apache.org/ivy/maven"><info organisation="millstream" module="jars"/>'
     '<configurations><conf name="default"/></configurations>'
 )
-_DEPENDENCY = '<dependency org="{0.group}" name="{0.artifact}" rev="{0.version}" transitive="false" conf="default->default">{1}</dependency>'
+_DEPENDENCY = (
+    '<dependency org="{0.group}" name="{0.artifact}" rev="{0.version}" transitive="false" conf="default->default">{1}</dependency>'
+)
 _ARTIFACT = '<artifact name="{0.artifact}" type="{0.extension}" ext="{0.extension}" m:classifier="{0.classifier}"/>'
 _WITHOUT_POMS = (
     '<ivysettings><settings defaultResolver="central"/>'

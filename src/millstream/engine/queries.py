@@ -213,8 +213,8 @@ class RunningQuery:
         try:
             if self._learnt(text_of(error)):
                 return
-        except Exception as failure:  # noqa: BLE001 — whoever was asked may be away: that is the failure then
-            error = failure
+        except Exception as away:  # noqa: BLE001 — whoever was asked may be away: that is the failure then
+            error = away
         nodes = (*self.plan.nodes, *self.plan.sinks)
         failure = translate(error, nodes, self.loop.failed_node or self.plan.name, self.redact, self.pipeline)
         failure.__cause__ = error

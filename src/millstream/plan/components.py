@@ -188,7 +188,8 @@ class Source(Component):
 
     def learns(self, text: str, context: NodeContext) -> bool:
         """Whether a query's failure told the source something that it has looked up by now, so that the same rows will pass. The query
-        is started again at once, and that counts as no restart."""
+        is started again at once, and that counts as no restart.
+        """
         return False
 
     def key_columns(self, context: NodeContext) -> tuple[str, ...]:

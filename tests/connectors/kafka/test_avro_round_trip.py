@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore::Deprecation
 TEXT = """
     connections: {{kafka: {{bootstrap_servers: "{address}", schema_registry: "{url}"}}}}
     sources:
-      m: {{type: kafka, topic: {topic}, mode: {{type: bounded}}, {source}}}
+      m: {{type: kafka, topic: {topic}, mode: {{type: bounded}}{source}}}
     transforms:
       rows: {{type: sql, sql: "{sql}"}}
     sinks:
@@ -91,7 +91,7 @@ ROW = {
 def through(kafka: Cluster, registry: Schemas, pipeline: Callable[..., Topology], run: Callable[..., Report]) -> Callable[..., list[Any]]:
     """Run a topic's messages through a pipeline, and give those that arrive."""
 
-    def go(topic: str, sink: str, source: str = "format: avro", sql: str = "SELECT * FROM m", target: str = "", name: str = "p") -> list[Any]:
+    def go(topic: str, sink: str, source: str = "", sql: str = "SELECT * FROM m", target: str = "", name: str = "p") -> list[Any]:
         target = target or kafka.topic()
         places = {"address": kafka.address, "url": registry.url, "topic": topic, "target": target}
         run(pipeline(TEXT.format(**places, source=source, sink=sink, sql=sql), name))
@@ -186,6 +186,18 @@ def test_json_schema_goes_round(kafka: Cluster, registry: Schemas, through: Call
     row = {"id": 1, "price": 2.5, "at": "2026-03-04T05:06:07Z", "tags": ["a"], "inner": {"x": 3}}
     serializer = JSONSerializer(json.dumps(schema), client)
     kafka.send(topic, [serializer(row, SerializationContext(topic, MessageField.VALUE))])
-    (message,) = through(topic, "format: json_schema", "format: json_schema")
-    found = JSONDeserializer(None, schema_registry_client=client)(message.value(), SerializationContext(message.topic(), MessageField.VALUE))
+    (message,) = through(topic, "format: json_schema", ", format: json_schema")
+    found = JSONDeserializer(None, schema_registry_client=client)(
+        message.value(), SerializationContext(message.topic(), MessageField.VALUE)
+    )
     assert found == {**row, "at": "2026-03-04T05:06:07.000Z"}
+
+
+def test_the_primary_key_in_the_documentation_keys_the_sink(kafka: Cluster, registry: Schemas, through: Callable[..., list[Any]]) -> None:
+    client, topic = SchemaRegistryClient({"url": registry.url}), kafka.topic()
+    documented = record(("id", "long"), ("name", "string"), doc=json.dumps({"primaryKeys": ["id"]}))
+    _write(kafka, client, topic, documented, [{"id": 7, "name": "a"}])
+    (message,) = through(topic, "format: json", sql="SELECT id, upper(name) AS name FROM m")
+    assert (message.key(), json.loads(message.value())) == (b"7", {"id": 7, "name": "A"})
+    (keyless,) = through(topic, "format: json", sql="SELECT name FROM m", name="q")
+    assert keyless.key() is None

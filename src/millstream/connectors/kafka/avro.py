@@ -44,9 +44,11 @@ class AvroPart(Part):
 
         options = {"avroSchema": marked(self.reader).text(), "mode": "PERMISSIVE"}
         body = F.expr(f"substring({self.what}, {_HEADER + 1})")
-        found = F.when(self._header().isin(*map(_bytes, self.refused)), F.lit(None)) if self.refused else F.when(F.lit(False), F.lit(None))
+        found = F.when(F.col(self.what).isNull(), F.lit(None))
         for id_, writer in sorted(self.writers.items(), reverse=True):
-            found = found.when(self._header() == _bytes(id_), from_avro(body, writer, options))
+            found = found.when(_is(self._header(), id_), from_avro(body, writer, options))
+        for id_ in self.refused:
+            found = found.when(_is(self._header(), id_), F.lit(None))
         unseen = F.raise_error(F.concat(F.lit(f"{_MARK}: {self.node}: {self.what} "), self._id()))
         return found.when(self._headed(), unseen)
 
@@ -74,7 +76,7 @@ class AvroPart(Part):
         found = F.when(whole.isNotNull(), F.lit(None).cast("string")).when(F.col(self.what).isNull(), f"the message has no {self.what}")
         found = found.when(~self._headed(), f"the {self.what} does not begin with a zero byte and the id of a schema")
         for id_, reason in self.refused.items():
-            found = found.when(self._header() == _bytes(id_), reason)
+            found = found.when(_is(self._header(), id_), reason)
         found = found.otherwise(F.concat(F.lit(f"the {self.what} cannot be decoded with its schema, "), self._id()))
         return F.coalesce(found, self._envelope_error(F.when(F.lit(False), ""))) if self.envelope else found
 
@@ -144,5 +146,7 @@ def unseen(text: str, node: str) -> tuple[str, int] | None:
     return (found[2], int(found[3])) if found else None
 
 
-def _bytes(id_: int) -> bytearray:
-    return bytearray(b"\x00" + id_.to_bytes(4, "big"))
+def _is(header: Column, id_: int) -> Column:
+    from pyspark.sql import functions as F
+
+    return header.eqNullSafe(F.lit(bytearray(b"\x00" + id_.to_bytes(4, "big"))))

@@ -90,7 +90,9 @@ class Registration:
         fields = {each["name"]: each for each in (theirs.record or {"fields": []})["fields"]}
         columns = [each["name"] for each in (own.record or {"fields": []})["fields"]]
         extra = [name for name in columns if name not in fields]
-        lacking = [name for name, each in fields.items() if name not in columns and not (isinstance(each["type"], list) and "null" in each["type"])]
+        lacking = [
+            name for name, each in fields.items() if name not in columns and not (isinstance(each["type"], list) and "null" in each["type"])
+        ]
         if extra or lacking:
             told = [f"`{name}` is no field of it" for name in extra] + [f"`{name}` has no column, and may not be null" for name in lacking]
             message = f"the columns of `{self.node}` do not fit the latest schema of subject `{subject}`"

@@ -78,10 +78,11 @@ class RegistryComponent(Component):
 
     def registry_problems(self, format_: str, key_format: str, reading: bool) -> list[Problem]:
         """What the registry's options lack, or say in vain."""
-        used = [option for option, value in (("format", format_), ("key_format", key_format)) if value in REGISTERED]
+        given = {"format": format_, "key_format": key_format}
+        used = [option for option, value in given.items() if value in REGISTERED]
         if used and self.schema_registry is None:
             help_ = "such as `schema_registry: http://localhost:8081`, here or under `connections: {kafka: {…}}`"
-            return [Problem("MS007", f"`{used[0]}: {format_ if used[0] == 'format' else key_format}` needs `schema_registry`", used[0], help_)]
+            return [Problem("MS007", f"`{used[0]}: {given[used[0]]}` needs `schema_registry`", used[0], help_)]
         if reading and used and self.subject_strategy != "topic" and not (self.record or self.subject):
             message = f"`subject_strategy: {self.subject_strategy}` needs `record`: which messages come is not known before"
             return [Problem("MS007", message, "subject_strategy", "such as `record: com.acme.Order`")]

@@ -24,8 +24,8 @@ from millstream.connectors.kafka.identity import known, require_same
 from millstream.connectors.kafka.parsing import Format
 from millstream.connectors.kafka.positions import Position, pin_ends, pinned_ends, start_options
 from millstream.connectors.kafka.reading import pace, rows, spark_options
-from millstream.connectors.kafka.values import FormatOptions, option_problems
 from millstream.connectors.kafka.registered import is_registered, key_of, known_columns, learn
+from millstream.connectors.kafka.values import FormatOptions, option_problems
 from millstream.errors import Diagnostic, RunError, TransientError
 from millstream.plan import types
 from millstream.plan.components import NodeContext, Problem, Source
@@ -98,8 +98,8 @@ class KafkaSource(KafkaComponent, Source):
     """How keys are written: as text (several columns are joined by `:`), as a JSON object, as bytes, or as Avro, whose schema is the
     registry's and need not be given."""
     envelope: Literal["debezium"] | None = None
-    """`debezium`: values are Debezium's envelopes, in Avro or in JSON with or without their schema. The columns are those of the row, `_op` says what
-    happened to it (`i`, `u`, `d`), `_seq` in which order. The messages without a value that follow deletes are left out."""
+    """`debezium`: values are Debezium's envelopes, in Avro or in JSON with or without their schema. The columns are those of the row,
+    `_op` says what happened to it (`i`, `u`, `d`), `_seq` in which order. The messages without a value that follow deletes are left out."""
     tombstones: Literal["bad", "delete", "drop"] = "bad"
     """What a message without a value is: a bad row, a delete of its key (`_op` is `d`, the columns of `key` are set), or nothing."""
     operation_header: str | None = None
