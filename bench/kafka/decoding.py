@@ -11,6 +11,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from importlib.util import find_spec
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -121,7 +122,9 @@ def main() -> None:
     spark = session()
     cloudpickle.register_pickle_by_value(sys.modules["__main__"])  # type: ignore[no-untyped-call]  # cloudpickle has no types
     ways = {"from_avro by hand": _by_hand, "ours, one writer": _ours(1), "ours, three writers": _ours(3)}
-    ways |= {"mapInArrow with pyruhvro": _in_workers(_rust), "mapInArrow with fastavro": _in_workers(_fastavro)}
+    if find_spec("pyruhvro"):  # `pip install pyruhvro`
+        ways["mapInArrow with pyruhvro"] = _in_workers(_rust)
+    ways["mapInArrow with fastavro"] = _in_workers(_fastavro)
     times: dict[str, list[float]] = {name: [] for name in ways}
     with tempfile.TemporaryDirectory() as folder:
         frame = _messages(spark, str(Path(folder) / "messages"))

@@ -468,4 +468,10 @@ CODES: dict[str, Code] = {
         "name that it does not allow, a structure that holds itself, a column that is not there.",
         "Choose columns with `schema`, or convert and rename them before the sink.",
     ),
+    "MS106": Code(
+        "columns are not checked",
+        "The columns of a source are in a schema registry, and `millstream check` could not ask it within two seconds. Everything else "
+        "was checked.",
+        "Check where the registry can be reached, or give `schema`.",
+    ),
 }

@@ -175,6 +175,15 @@ class Source(Component):
         """Look at the data; the result is pinned in the checkpoint."""
         raise NotImplementedError
 
+    @property
+    def previews(self) -> bool:
+        """Whether the schema is not declared, and `preview` may know it."""
+        return False
+
+    def preview(self, context: NodeContext) -> pa.Schema | None:
+        """What `discover` would find, asked without Spark and within two seconds; nothing is written."""
+        return None
+
     def read(self, spark: SparkSession, context: NodeContext) -> DataFrame:
         raise NotImplementedError
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -120,3 +122,38 @@ def test_a_subject_that_is_not_there_is_told_with_the_nearest(kafka: Cluster, re
     registry.register(f"{topic}-valu", record(("id", "long")))
     with pytest.raises(RunError, match=f"has no subject `{topic}-value`(.|\n)*did you mean `{topic}-valu`"):
         read(f"topic: {topic}, schema_registry: '{registry.url}'")
+
+
+CHECKED = """
+sources:
+  m: {{type: kafka, bootstrap_servers: "127.0.0.1:9", topic: {topic}, schema_registry: "{url}"}}
+transforms:
+  t: {{type: sql, sql: SELECT nmae FROM m}}
+sinks:
+  out: {{type: blackhole, from: t}}
+"""
+
+
+def test_a_check_warns_about_columns_that_nobody_tells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    began, answer = time.monotonic(), _checked(CHECKED.format(topic="t", url="http://127.0.0.1:9"), tmp_path, monkeypatch)
+    assert time.monotonic() - began < 10
+    assert [finding["code"] for finding in answer["warnings"]] == ["MS106"]
+    assert (answer["errors"], list(tmp_path.iterdir())) == ([], [tmp_path / "p.yaml"])
+
+
+@pytest.mark.spark
+def test_a_check_asks_the_registry_for_columns(registry: Schemas, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    registry.register("checked-value", record(("name", "string")))
+    answer = _checked(CHECKED.format(topic="checked", url=registry.url), tmp_path, monkeypatch)
+    (found,) = answer["errors"]
+    assert (found["code"], "did you mean `name`" in found["help"]) == ("MS024", True)
+
+
+def _checked(text: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    from typer.testing import CliRunner
+
+    from millstream.cli import application
+
+    monkeypatch.chdir(folder)
+    (folder / "p.yaml").write_text(text)
+    return json.loads(CliRunner().invoke(application("check"), ["check", "p.yaml", "--format", "json"]).stdout)

@@ -45,6 +45,7 @@ class Library:
     def pin(self, fits: Callable[[Known], bool]) -> Known:
         """The reader's schema for good: the newest whose columns are those that the run was checked with."""
         chosen = self.pinned() or next((known for known in self.newest() if fits(known)), None) or self.latest()
+        self._keep(chosen)
         self.storage.put_once("reader.json", json.dumps({"id": chosen.id, "kind": chosen.kind, "text": chosen.text}).encode())
         return self.pinned() or chosen
 
@@ -53,7 +54,7 @@ class Library:
         for subject in self.subjects:
             version = self.registry.version(subject)
             if version is not None:
-                return self._kept(version.id, version.schema)
+                return self._found(version.id, version.schema)
         known = self.registry.subjects()
         message = f"the schema registry has no subject `{self.subjects[0] if self.subjects else ''}`"
         help_ = nearest(self.subjects[0], known) if self.subjects and known else "has anything been registered for the topic?"
@@ -64,7 +65,7 @@ class Library:
         for number in reversed(self.registry.versions(self.subjects[0])[-_NEWEST:]):
             version = self.registry.version(self.subjects[0], number)
             if version is not None:
-                yield self._kept(version.id, version.schema)
+                yield self._found(version.id, version.schema)
 
     def refresh(self) -> None:
         """Learn the newest versions of all subjects. A registry that is down is no reason to stop, once the reader is pinned."""
@@ -81,7 +82,7 @@ class Library:
             return True
         found = self.registry.schema(id_)
         if found is not None:
-            self._kept(id_, found)
+            self._keep(self._found(id_, found))
         return found is not None
 
     def known(self) -> dict[int, str]:
@@ -93,14 +94,16 @@ class Library:
         seen: dict[str, int] = json.loads(self.storage.read(place) or b"{}")
         new = [number for number in self.registry.versions(subject)[-_NEWEST:] if str(number) not in seen]
         found: Sequence[Version | None] = [self.registry.version(subject, number) for number in new]
-        learnt = {str(version.version): self._kept(version.id, version.schema).id for version in found if version is not None}
+        learnt = {str(version.version): self._keep(self._found(version.id, version.schema)) for version in found if version is not None}
         if learnt:
             self.storage.put(place, json.dumps(seen | learnt).encode())
 
-    def _kept(self, id_: int, schema: Schema) -> Known:
-        text = self._complete(schema).text() if schema.kind == "AVRO" else schema.text
-        self.storage.put_once(f"ids/{id_}.json", json.dumps({"kind": schema.kind, "text": text}).encode())
-        return Known(id_, schema.kind, text)
+    def _found(self, id_: int, schema: Schema) -> Known:
+        return Known(id_, schema.kind, self._complete(schema).text() if schema.kind == "AVRO" else schema.text)
+
+    def _keep(self, known: Known) -> int:
+        self.storage.put_once(f"ids/{known.id}.json", json.dumps({"kind": known.kind, "text": known.text}).encode())
+        return known.id
 
     def _complete(self, schema: Schema) -> avro.AvroSchema:
         """With the types that it takes from other subjects."""

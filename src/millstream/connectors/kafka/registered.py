@@ -15,7 +15,7 @@ import pyarrow as pa
 from millstream.connectors.kafka.avro import AvroPart, enveloped, refusals, row_type, unseen
 from millstream.connectors.kafka.library import Known, Library
 from millstream.connectors.kafka.parsing import Part
-from millstream.connectors.kafka.registry import REGISTERED, What
+from millstream.connectors.kafka.registry import AGAIN_SECONDS, REGISTERED, SECONDS, What
 from millstream.errors import Diagnostic, RunError, TransientError, nearest
 from millstream.formats import avro, jsonschema
 from millstream.plan import types
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
     from millstream.connectors.kafka.source import KafkaSource
 
+_STRANGERS = 100
+"""So many ids may be nobody's: each of them costs a start."""
 _KINDS = {"avro": "AVRO", "json_schema": "JSON"}
 
 
@@ -39,11 +41,10 @@ class JsonSchemaPart(Part):
         return F.expr("CASE WHEN substring(value, 1, 1) = X'00' AND octet_length(value) >= 5 THEN substring(value, 6) END").cast("string")
 
 
-def known_columns(source: KafkaSource, topics: Sequence[str], what: What, context: NodeContext) -> pa.Schema:
+def known_columns(source: KafkaSource, topics: Sequence[str], what: What, context: NodeContext, seconds: float = 0) -> pa.Schema:
     """The columns of a part, as pinned or as the registry has them now. Nothing is kept."""
-    library = _library(source, topics, what, context)
-    with_registry = library.pinned() or _first(library)
-    return _columns(source, what, with_registry)
+    library = _library(source, topics, what, context, seconds)
+    return _columns(source, what, library.pinned() or _first(library))
 
 
 def registered_part(source: KafkaSource, topics: Sequence[str], what: What, spark: SparkSession, context: NodeContext) -> Part:
@@ -74,8 +75,13 @@ def learn(source: KafkaSource, topics: Sequence[str], text: str, context: NodeCo
     if found is None:
         return False
     what: What = "key" if found[0] == "key" else "value"
-    if not _library(source, topics, what, context).look_up(found[1]):
-        context.memory.setdefault(f"unknown {what}", set()).add(found[1])
+    if _library(source, topics, what, context).look_up(found[1]):
+        return True
+    lost: set[int] = context.memory.setdefault(f"unknown {what}", set())
+    if len(lost) >= _STRANGERS:
+        message = f"`{context.name}` has met more than {_STRANGERS} ids that the schema registry does not know"
+        raise RunError(Diagnostic("MS102", message, help="are the messages written with another registry, or in another format?"))
+    lost.add(found[1])
     return True
 
 
@@ -91,9 +97,10 @@ def key_of(source: KafkaSource, context: NodeContext) -> tuple[str, ...]:
     return schema.primary_key() or reader.primary_key()
 
 
-def _library(source: KafkaSource, topics: Sequence[str], what: What, context: NodeContext) -> Library:
+def _library(source: KafkaSource, topics: Sequence[str], what: What, context: NodeContext, seconds: float = 0) -> Library:
     storage = context.storage.child(f"registry/{what}")
-    return Library(source.registry(again=storage.exists("reader.json")), storage, source.subjects(topics, what))
+    seconds = seconds or (AGAIN_SECONDS if storage.exists("reader.json") else SECONDS)
+    return Library(source.registry(seconds), storage, source.subjects(topics, what))
 
 
 def _first(library: Library) -> Known:

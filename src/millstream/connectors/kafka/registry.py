@@ -22,7 +22,10 @@ REGISTERED = frozenset({"avro", "json_schema"})
 """Formats whose schemas are in a registry."""
 SECONDS = 20.0
 """How long a registry is waited for."""
-_AGAIN_SECONDS = 3.0
+AGAIN_SECONDS = 3.0
+"""… when it is not needed any more."""
+LOOK_SECONDS = 2.0
+"""… by a check."""
 
 
 class RegistryOptions(BaseModel):
@@ -47,7 +50,9 @@ def _spelt_out(value: Any) -> Any:
 class RegistryComponent(Component):
     """Options of components whose schemas may be in a registry."""
 
-    schema_registry: Annotated[RegistryOptions | None, BeforeValidator(_spelt_out)] = None
+    schema_registry: Annotated[RegistryOptions | None, BeforeValidator(_spelt_out, json_schema_input_type=str | RegistryOptions | None)] = (
+        None
+    )
     """The schema registry (Confluent's, or one with the same interface): its address, or `{url, username, password, ca}`. Needed for
     `avro` and `json_schema`."""
     subject_strategy: Literal["topic", "record", "topic_record"] = "topic"
@@ -58,15 +63,15 @@ class RegistryComponent(Component):
     subject: str | None = None
     """The subject of the values, whatever the strategy says."""
 
-    def registry(self, again: bool = False) -> SchemaRegistry:
-        """The registry to ask; one that is not needed any more is not waited for as long."""
+    def registry(self, seconds: float = 0) -> SchemaRegistry:
+        """The registry to ask, and for how long."""
         options = self.schema_registry
         if options is None:
             raise SetupError(Diagnostic("MS007", "`schema_registry` is not given"))
         urls = tuple(filter(None, (url.strip() for url in options.url.split(","))))
         password = options.password.reveal() if options.password else ""
         user = options.username.reveal() if isinstance(options.username, Secret) else options.username or ""
-        return SchemaRegistry(urls, user, password, _text(options.ca) if options.ca else "", _AGAIN_SECONDS if again else SECONDS)
+        return SchemaRegistry(urls, user, password, _text(options.ca) if options.ca else "", seconds or SECONDS)
 
     def subjects(self, topics: Sequence[str], what: What) -> tuple[str, ...]:
         """The subjects that messages of these topics belong to."""

@@ -25,6 +25,7 @@ from millstream.connectors.kafka.parsing import Format
 from millstream.connectors.kafka.positions import Position, pin_ends, pinned_ends, start_options
 from millstream.connectors.kafka.reading import pace, rows, spark_options
 from millstream.connectors.kafka.registered import is_registered, key_of, known_columns, learn
+from millstream.connectors.kafka.registry import LOOK_SECONDS
 from millstream.connectors.kafka.values import FormatOptions, option_problems
 from millstream.errors import Diagnostic, RunError, TransientError
 from millstream.plan import types
@@ -151,10 +152,21 @@ class KafkaSource(KafkaComponent, Source):
     def discover(self, spark: SparkSession, context: NodeContext) -> pa.Schema:
         with self._asking(spark, context) as admin:
             topics = list(self._topics(admin))
-        given, values = types.schema(self.key or {}), types.schema(self.columns or {})
-        key = known_columns(self, topics, "key", context) if is_registered(self, "key") and not self.key else given
-        value = known_columns(self, topics, "value", context) if is_registered(self, "value") and not self.columns else values
-        value = value if len(value) else self.values()
+        return self._found(topics, context)
+
+    @property
+    def previews(self) -> bool:
+        return self.output() is None and self.schema_registry is not None
+
+    def preview(self, context: NodeContext) -> pa.Schema | None:
+        return self._found([self.topic] if self.topic else self.topics, context, LOOK_SECONDS) if not self.pattern else None
+
+    def _found(self, topics: Sequence[str], context: NodeContext, seconds: float = 0) -> pa.Schema:
+        key, value = types.schema(self.key or {}), self.values()
+        if is_registered(self, "key") and not self.key:
+            key = known_columns(self, topics, "key", context, seconds)
+        if is_registered(self, "value") and not self.columns:
+            value = known_columns(self, topics, "value", context, seconds)
         twice = [name for name in value.names if name in key.names]
         if twice:
             message = f"`{twice[0]}` is a column of the key and of the value"
