@@ -6,6 +6,7 @@ Protobuf goes by field numbers: messages of any writer are decoded with the read
 
 from __future__ import annotations
 
+import base64
 import tempfile
 from collections.abc import Callable, Mapping
 from functools import lru_cache
@@ -26,21 +27,57 @@ _SCALARS = {
     12: pa.binary(),
     14: pa.string(),  # an enum by its name
 }
+_MAIN = "millstream_main.proto"
 _TIMESTAMP = "google.protobuf.Timestamp"
-_WRAPPERS = {f"google.protobuf.{kind}Value" for kind in ("Double", "Float", "Int64", "UInt64", "Int32", "UInt32", "Bool", "String", "Bytes")}
+_WRAPPERS = {
+    f"google.protobuf.{kind}Value" for kind in ("Double", "Float", "Int64", "UInt64", "Int32", "UInt32", "Bool", "String", "Bytes")
+}
 
 
 def compiled(text: str, imports: Mapping[str, str]) -> bytes:
-    """The descriptor set of a `.proto` text; ValueError with the compiler's words, ImportError without a compiler."""
+    """The descriptor set of a schema: a `.proto` text, or a file's descriptor in base64, as some clients register it.
+
+    ValueError with a sentence when it is neither, ImportError without a compiler.
+    """
+    from google.protobuf.descriptor_pb2 import FileDescriptorSet
+
+    given = _given(text)
+    if given is None:
+        return _protoc(text, imports)
+    whole = FileDescriptorSet()
+    for name in given.dependency:
+        stub = f'syntax = "proto3"; import "{name}";'
+        own = imports.get(name)
+        files = FileDescriptorSet.FromString(compiled(own, imports) if own is not None else _protoc(stub, {})).file
+        if own is not None:
+            files[-1].name = name
+        whole.file.extend(each for each in (files if own is not None else files[:-1]) if each.name not in {old.name for old in whole.file})
+    whole.file.append(given)
+    data: bytes = whole.SerializeToString()
+    return data
+
+
+def _given(text: str) -> Any:
+    """A file's descriptor in base64; None when the text is none."""
+    from google.protobuf.descriptor_pb2 import FileDescriptorProto
+    from google.protobuf.message import DecodeError
+
+    try:
+        return FileDescriptorProto.FromString(base64.b64decode(text, validate=True))
+    except (ValueError, DecodeError):
+        return None
+
+
+def _protoc(text: str, imports: Mapping[str, str]) -> bytes:
     from grpc_tools import _protoc_compiler, protoc
 
     with tempfile.TemporaryDirectory() as folder:
-        for name, each in {**imports, "millstream_main.proto": text}.items():
+        for name, each in {**imports, _MAIN: text}.items():
             path = Path(folder, name)
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(each, encoding="utf-8")
         known = Path(protoc.__file__).parent / "_proto"
-        words = ["protoc", f"-I{folder}", f"-I{known}", "--include_imports", f"--descriptor_set_out={folder}/out", "millstream_main.proto"]
+        words = ["protoc", f"-I{folder}", f"-I{known}", "--include_imports", f"--descriptor_set_out={folder}/out", _MAIN]
         if _protoc_compiler.run_main([word.encode() for word in words]):
             raise ValueError("the schema is not one that the Protobuf compiler takes")
         return Path(folder, "out").read_bytes()
@@ -79,11 +116,11 @@ def message_of(descriptors: bytes, name: str = "") -> Any:
 
     pool, files = DescriptorPool(), FileDescriptorSet.FromString(descriptors).file
     for file in files:
-        pool.Add(file)  # type: ignore[no-untyped-call]  # protobuf has no types
-    main = pool.FindFileByName(files[-1].name)  # type: ignore[no-untyped-call]  # protobuf has no types
+        pool.Add(file)
+    main = pool.FindFileByName(files[-1].name)
     if name:
         try:
-            return pool.FindMessageTypeByName(name)  # type: ignore[no-untyped-call]  # protobuf has no types
+            return pool.FindMessageTypeByName(name)
         except KeyError:
             raise ValueError(f"the schema has no message `{name}`") from None
     if not files[-1].message_type:
@@ -93,7 +130,6 @@ def message_of(descriptors: bytes, name: str = "") -> Any:
 
 def path_of(message: Any) -> tuple[int, ...]:
     """Where a message stands in its file, by index from the outside in."""
-    own: int = message.index if hasattr(message, "index") else 0
     siblings = message.containing_type.nested_types if message.containing_type else message.file.message_types_by_name.values()
     own = [each.full_name for each in siblings].index(message.full_name)
     return (*(path_of(message.containing_type) if message.containing_type else ()), own)

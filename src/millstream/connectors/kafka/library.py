@@ -7,14 +7,15 @@ columns, is the subject's latest at the first start; it is pinned there too.
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from millstream.clients.schemaregistry import Schema, SchemaRegistry, Version
 from millstream.clients.storage import Storage
-from millstream.errors import Diagnostic, RunError, TransientError, nearest
-from millstream.formats import avro
+from millstream.errors import Diagnostic, RunError, SetupError, TransientError, nearest
+from millstream.formats import avro, protobuf
 
 _NEWEST = 50
 """So many versions of a subject are known before a message needs them."""
@@ -99,7 +100,27 @@ class Library:
             self.storage.put(place, json.dumps(seen | learnt).encode())
 
     def _found(self, id_: int, schema: Schema) -> Known:
+        if schema.kind == "PROTOBUF":
+            return Known(id_, schema.kind, base64.b64encode(self.descriptors(schema)).decode())
         return Known(id_, schema.kind, self._complete(schema).text() if schema.kind == "AVRO" else schema.text)
+
+    def descriptors(self, schema: Schema) -> bytes:
+        """A Protobuf schema, compiled with what it imports."""
+        try:
+            return protobuf.compiled(schema.text, self._imports(schema))
+        except ImportError:
+            message = "`format: protobuf` needs the Protobuf compiler"
+            raise SetupError(Diagnostic("MS042", message, help="`pip install 'millstream[protobuf]'`")) from None
+        except ValueError as error:
+            raise RunError(Diagnostic("MS105", f"a schema of subject `{', '.join(self.subjects)}`: {error}")) from None
+
+    def _imports(self, schema: Schema) -> dict[str, str]:
+        found: dict[str, str] = {}
+        for reference in schema.references:
+            version = self.registry.version(reference.subject, reference.version)
+            if version is not None:
+                found |= {reference.name: version.schema.text, **self._imports(version.schema)}
+        return found
 
     def _keep(self, known: Known) -> int:
         self.storage.put_once(f"ids/{known.id}.json", json.dumps({"kind": known.kind, "text": known.text}).encode())

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column
     from pyspark.sql.types import StructType
 
-Format = Literal["avro", "json", "json_schema", "csv", "string", "bytes"]
+Format = Literal["avro", "json", "json_schema", "protobuf", "csv", "string", "bytes"]
 RAW = "_millstream_raw"
 """Where Spark's parsers put what they cannot read."""
 

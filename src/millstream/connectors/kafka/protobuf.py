@@ -34,8 +34,7 @@ class ProtobufPart(Part):
 
         held = protobuf.columns(self.descriptors, self.message)
         kind = pa.struct([*held, pa.field(WHOLE, pa.bool_())])
-        decode = F.arrow_udf(_decoding(self.descriptors, self.message, kind), from_arrow_type(kind))
-        return decode(F.col(self.what))
+        return on_arrays(_decoding(self.descriptors, self.message, kind), from_arrow_type(kind), F.col(self.what))
 
     def columns(self) -> list[Column]:
         from pyspark.sql import functions as F
@@ -53,6 +52,14 @@ class ProtobufPart(Part):
         found = F.when(F.col(self.column).getField(WHOLE).isNotNull(), F.lit(None).cast("string"))
         found = found.when(F.col(self.what).isNull(), f"the message has no {self.what}")
         return found.otherwise(f"the {self.what} is no Protobuf message `{name}` behind a zero byte and the id of a schema")
+
+
+def on_arrays(function: Callable[[pa.Array], pa.Array], returns: Any, column: Column) -> Column:
+    """A function of Arrow arrays, applied to a column."""
+    from pyspark.sql import functions
+
+    applied: Column = functions.arrow_udf(function, returns)(column)  # type: ignore[attr-defined]  # it is there, and has no type
+    return applied
 
 
 def encoding(descriptors: bytes, id_: int) -> Callable[[pa.Array], pa.Array]:

@@ -6,6 +6,7 @@ an id that was not known when the query started.
 
 from __future__ import annotations
 
+from base64 import b64decode
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -15,9 +16,10 @@ import pyarrow as pa
 from millstream.connectors.kafka.avro import AvroPart, enveloped, refusals, row_type, unseen
 from millstream.connectors.kafka.library import Known, Library
 from millstream.connectors.kafka.parsing import Part
+from millstream.connectors.kafka.protobuf import ProtobufPart
 from millstream.connectors.kafka.registry import AGAIN_SECONDS, REGISTERED, SECONDS, What
 from millstream.errors import Diagnostic, RunError, TransientError, nearest
-from millstream.formats import avro, jsonschema
+from millstream.formats import avro, jsonschema, protobuf
 from millstream.plan import types
 from millstream.plan.components import NodeContext
 
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
 
 _STRANGERS = 100
 """So many ids may be nobody's: each of them costs a start."""
-_KINDS = {"avro": "AVRO", "json_schema": "JSON"}
+_KINDS = {"avro": "AVRO", "json_schema": "JSON", "protobuf": "PROTOBUF"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +55,13 @@ def registered_part(source: KafkaSource, topics: Sequence[str], what: What, spar
     if library.pinned() is None:
         _first(library)
     reader = library.pin(lambda known: _fits(_columns(source, what, known), context.schema))
-    library.refresh()
     format_ = source.format if what == "value" else source.key_format
     columns = _declared(source, what, _columns(source, what, reader), context.name)
     if format_ == "json_schema":
         return JsonSchemaPart("json", columns, source.options, what)
+    if format_ == "protobuf":
+        return ProtobufPart("protobuf", columns, {}, what, False, b64decode(reader.text), source.record or "")
+    library.refresh()
     schema = _reader(source, what, reader)
     writers = library.known()
     subject = library.subjects[0]
@@ -124,6 +128,8 @@ def _columns(source: KafkaSource, what: What, known: Known) -> pa.Schema:
     try:
         if format_ == "json_schema":
             return jsonschema.columns(known.text)
+        if format_ == "protobuf":
+            return protobuf.columns(b64decode(known.text), source.record or "")
         schema = _reader(source, what, known)
         alone = next(iter(source.key or {"key": ""})) if what == "key" else "value"
         return (row_type(schema) if what == "value" and source.envelope else schema).columns(alone)

@@ -6,17 +6,22 @@ schema. Encoding is Spark's own. With `register: false` nothing is registered: r
 
 from __future__ import annotations
 
+from base64 import b64decode, b64encode
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from millstream.clients.schemaregistry import IncompatibleSchemaError, Schema, SchemaRegistry
+from millstream.clients.storage import Storage
+from millstream.connectors.kafka.library import Library
+from millstream.connectors.kafka.protobuf import encoding, on_arrays
 from millstream.connectors.kafka.registry import What
 from millstream.errors import Diagnostic, RunError
-from millstream.formats import avro, avrowriting, jsonschema
+from millstream.formats import avro, avrowriting, jsonschema, protobufwriting
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import pyarrow as pa
     from pyspark.sql import Column, DataFrame
 
     from millstream.connectors.kafka.sink import KafkaSink
@@ -28,6 +33,7 @@ class Registration:
 
     sink: KafkaSink
     node: str
+    storage: Storage
     memory: dict[str, Any]
     """Schemas that this run has registered already."""
     key: tuple[str, ...] = ()
@@ -41,6 +47,8 @@ class Registration:
         chosen = frame.select(*[F.col(_quoted(name)) for name in columns])
         id_, text = self._schema(chosen, what)
         row = F.struct(*[F.col(_quoted(name)) for name in columns])
+        if self._format(what) == "protobuf":
+            return on_arrays(encoding(b64decode(text), id_), "binary", row)
         if self._format(what) == "json_schema":
             body = F.to_json(row, {"ignoreNullFields": "false", **self.sink.options}).cast("binary")
         else:
@@ -56,15 +64,28 @@ class Registration:
             return kept[1:]
         name = (self.sink.record if what == "value" else None) or avrowriting.record_name(self.sink.topic, what)
         try:
-            json = self._format(what) == "json_schema"
-            key = self.key if what == "value" and set(self.key) <= set(columns.names) else ()
-            schema = Schema(jsonschema.written(columns, name), "JSON") if json else Schema(avrowriting.schema_of(columns, name, key))
+            schema = self._derived(columns, name, what)
         except ValueError as error:
             help_ = "convert or rename the column before, or leave it out with `value`"
             raise RunError(Diagnostic("MS105", f"`{self.node}` cannot write its columns: {error}", help=help_)) from None
         found = self._registered(schema, name, what) if self.sink.register_ else self._existing(schema, name, what)
+        if schema.kind == "PROTOBUF":
+            found = found[0], b64encode(self._compiled(Schema(found[1], "PROTOBUF"))).decode()
         self.memory[f"schema {what}"] = (columns, *found)
         return found
+
+    def _derived(self, columns: pa.Schema, name: str, what: What) -> Schema:
+        if self._format(what) == "json_schema":
+            return Schema(jsonschema.written(columns, name), "JSON")
+        if self._format(what) == "protobuf":
+            before = self.sink.registry().version(self._subject(name, what))
+            known = self._compiled(before.schema) if before is not None and before.schema.kind == "PROTOBUF" else b""
+            return Schema(protobufwriting.schema_of(columns, name, known), "PROTOBUF")
+        key = self.key if what == "value" and set(self.key) <= set(columns.names) else ()
+        return Schema(avrowriting.schema_of(columns, name, key))
+
+    def _compiled(self, schema: Schema) -> bytes:
+        return Library(self.sink.registry(), self.storage, ()).descriptors(schema)
 
     def _registered(self, schema: Schema, name: str, what: What) -> tuple[int, str]:
         registry, subject = self.sink.registry(), self._subject(name, what)

@@ -18,7 +18,7 @@ from millstream.plan.components import Component, Problem
 from millstream.plan.secrets import Secret, TextOrSecret
 
 What = Literal["value", "key"]
-REGISTERED = frozenset({"avro", "json_schema"})
+REGISTERED = frozenset({"avro", "json_schema", "protobuf"})
 """Formats whose schemas are in a registry."""
 SECONDS = 20.0
 """How long a registry is waited for."""
@@ -47,19 +47,21 @@ def _spelt_out(value: Any) -> Any:
     return {"url": value} if isinstance(value, str) else value
 
 
+_Given = Annotated[RegistryOptions | None, BeforeValidator(_spelt_out, json_schema_input_type=str | RegistryOptions | None)]
+
+
 class RegistryComponent(Component):
     """Options of components whose schemas may be in a registry."""
 
-    schema_registry: Annotated[RegistryOptions | None, BeforeValidator(_spelt_out, json_schema_input_type=str | RegistryOptions | None)] = (
-        None
-    )
+    schema_registry: _Given = None
     """The schema registry (Confluent's, or one with the same interface): its address, or `{url, username, password, ca}`. Needed for
-    `avro` and `json_schema`."""
+    `avro`, `json_schema` and `protobuf`."""
     subject_strategy: Literal["topic", "record", "topic_record"] = "topic"
     """How subjects are called: `topic` is `<topic>-value` and `<topic>-key`, `record` is the name of the record, `topic_record` is
     `<topic>-<record>`."""
     record: str | None = None
-    """The full name of the value's record, such as `com.acme.Order`. `record` and `topic_record` need it."""
+    """The full name of the value's record or message, such as `com.acme.Order`. The strategies `record` and `topic_record` need it; of a
+    Protobuf file it chooses the message, which is the first one otherwise."""
     subject: str | None = None
     """The subject of the values, whatever the strategy says."""
 

@@ -90,8 +90,8 @@ class KafkaSink(KafkaComponent, Sink):
     topic: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,249}$")]
     """The topic."""
     format: Format = "json"
-    """How values are written: `avro` records or `json_schema` objects whose schema goes to a `schema_registry`, `json` objects, `csv` rows,
-    `string` for the text of one column, `bytes` for one as it is."""
+    """How values are written: `avro` records, `json_schema` objects or `protobuf` messages, whose schema goes to a `schema_registry`;
+    `json` objects, `csv` rows, `string` for the text of one column, `bytes` for one as it is."""
     register_: bool = Field(default=True, alias="register")
     """Whether the schema of the columns is registered when it is new. If not, rows are written with the subject's latest schema."""
     options: FormatOptions = Field(default={})
@@ -205,7 +205,10 @@ class KafkaSink(KafkaComponent, Sink):
         key = self.key or (epoch.context.primary_key if epoch.context else ())
         static = {name: value for name, value in self.headers.items() if isinstance(value, str)}
         dynamic = {name: value.column for name, value in self.headers.items() if isinstance(value, ColumnHeader)}
-        limit, registration = self._limit(epoch), Registration(self, epoch.sink, epoch.context.memory, key) if epoch.context else None
+        limit, registration = (
+            self._limit(epoch),
+            Registration(self, epoch.sink, epoch.context.storage, epoch.context.memory, key) if epoch.context else None,
+        )
         return Encoding(
             epoch.sink,
             self.format,

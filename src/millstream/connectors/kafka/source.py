@@ -86,8 +86,8 @@ class KafkaSource(KafkaComponent, Source):
     pattern: str | None = None
     """All topics whose whole name matches this regular expression, also those that come later."""
     format: Format = "avro"
-    """How values are written: `avro` records or `json_schema` objects whose schemas are in a `schema_registry`, `json` objects, `csv` rows,
-    `string` for text, `bytes` as they are."""
+    """How values are written: `avro` records, `json_schema` objects or `protobuf` messages, whose schemas are in a `schema_registry`;
+    `json` objects, `csv` rows, `string` for text, `bytes` as they are. Protobuf is decoded in Python's workers, and the slowest of them."""
     columns: SchemaMap | None = Field(default=None, alias="schema")
     """Column → type, for `json` and `csv`. Text and bytes have one column, `value`. With a registry it chooses columns; by default they
     are those of the subject's latest schema at the first start, which stays the schema that everything is read with."""
