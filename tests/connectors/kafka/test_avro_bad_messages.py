@@ -52,6 +52,18 @@ def test_each_bad_message_becomes_a_dead_letter_with_its_place(
     assert f"schema 99999 is not in the registry (subject `{topic}-value`)" in errors[3]
 
 
+def test_a_row_of_nulls_is_good_and_a_message_cut_off_is_not(
+    kafka: Cluster, registry: Schemas, read: Callable[..., Rows], tmp_path: Path
+) -> None:
+    topic = kafka.topic()
+    optional = record(("a", ["null", "long"], None), ("b", ["null", "string"], None))
+    id_ = registry.register(f"{topic}-value", optional)
+    kafka.send(topic, [avro(id_, optional, {"a": None, "b": None}), avro(id_, optional, {"a": 1, "b": "text"})[:-2]])
+    assert read(f"topic: {topic}, schema_registry: '{registry.url}'", isolate=True) == [{"a": None, "b": None}]
+    (letter,) = [json.loads(line) for file in (tmp_path / "letters").glob("*.json") for line in file.read_text().splitlines()]
+    assert json.loads(letter["raw"])["offset"] == 1
+
+
 def test_without_a_place_for_it_a_bad_message_stops_the_pipeline(
     poisoned: tuple[str, list[bytes]], registry: Schemas, read: Callable[..., Rows]
 ) -> None:

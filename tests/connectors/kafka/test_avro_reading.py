@@ -16,13 +16,13 @@ Rows = list[dict[str, Any]]
 def test_mixed_writers_of_one_batch_meet_in_the_latest_schema(kafka: Cluster, registry: Schemas, read: Callable[..., Rows]) -> None:
     topic = kafka.topic()
     subject = f"{topic}-value"
-    first = record(("id", "int"), ("gone", "string"), name="Order")
+    first = record(("id", "int"), ("gone", "string"), ("note", "string"), name="Order")
     second = record(("id", "long"), ("note", ["null", "string"], None), ("kind", "string", "none"), name="Order")
     ids = [registry.register(subject, first), registry.register(subject, second)]
-    messages = [avro(ids[0], first, {"id": 1, "gone": "x"}), avro(ids[1], second, {"id": 1 << 40, "note": "n", "kind": "k"})]
-    kafka.send(topic, [*messages, messages[0]])
+    old = avro(ids[0], first, {"id": 1, "gone": "x", "note": "o"})
+    kafka.send(topic, [old, avro(ids[1], second, {"id": 1 << 40, "note": None, "kind": "k"}), old])
     rows = read(f"topic: {topic}, schema_registry: '{registry.url}'")
-    assert [(row["id"], row.get("note"), row["kind"]) for row in rows] == [(1, None, "none"), (1 << 40, "n", "k"), (1, None, "none")]
+    assert [(row["id"], row["note"], row["kind"]) for row in rows] == [(1, "o", "none"), (1 << 40, None, "k"), (1, "o", "none")]
     assert all("gone" not in row for row in rows)
 
 
@@ -48,6 +48,16 @@ def test_a_restart_needs_no_registry_and_keeps_the_columns(kafka: Cluster, regis
     kafka.send(topic, [avro(id_, first, {"id": 2})])
     rows = read(f"topic: {topic}, schema_registry: 'http://127.0.0.1:9'", endless=True)
     assert rows == [{"id": 1}, {"id": 2}]
+
+
+def test_the_pinned_schema_reads_what_newer_writers_write(kafka: Cluster, registry: Schemas, read: Callable[..., Rows]) -> None:
+    topic, options = kafka.topic(), f"schema_registry: '{registry.url}'"
+    first = record(("id", "long"), ("left", "string", "none"), name="Event")
+    second = record(("id", "int"), ("added", "string", ""), name="Event")
+    kafka.send(topic, [avro(registry.register(f"{topic}-value", first), first, {"id": 1, "left": "l"})])
+    read(f"topic: {topic}, {options}", endless=True)
+    kafka.send(topic, [avro(registry.register(f"elsewhere-{topic}", second), second, {"id": 2, "added": "a"})])
+    assert read(f"topic: {topic}, {options}", endless=True) == [{"id": 1, "left": "l"}, {"id": 2, "left": "none"}]
 
 
 def test_columns_may_be_chosen_and_converted(kafka: Cluster, registry: Schemas, read: Callable[..., Rows]) -> None:

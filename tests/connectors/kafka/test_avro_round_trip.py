@@ -6,19 +6,25 @@ import json
 from collections.abc import Callable
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from confluent_kafka.schema_registry import SchemaRegistryClient
 from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerializer
 from confluent_kafka.schema_registry.json_schema import JSONDeserializer, JSONSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import StructType
 from tests.servers.kafka import Cluster
 from tests.servers.registry import Schemas, record
 
 from millstream.errors import RunError
+from millstream.formats.avro import parse
 from millstream.observe.report import Report
 from millstream.plan.topology import Topology
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore::DeprecationWarning")]  # the other client's own
 TEXT = """
@@ -117,6 +123,18 @@ def test_every_type_survives_the_round_trip(kafka: Cluster, registry: Schemas, t
     first = {**ROW, **clocks, "mixed": {"member0": None, "member1": 9}}
     assert rows[0] == first
     assert rows[1] == {**first, "maybe": "m", "mixed": {"member0": "text", "member1": None}}
+
+
+def test_the_columns_of_a_check_are_those_of_spark(spark: SparkSession) -> None:
+    text, jvm = json.dumps(EVERYTHING), spark._jvm
+    kind = jvm.org.apache.spark.sql.avro.SchemaConverters.toSqlType(jvm.org.apache.avro.Schema.Parser().parse(text)).dataType()
+    theirs = StructType.fromJson(json.loads(kind.json()))
+    ours = from_arrow_schema(parse(text).columns(), prefer_timestamp_ntz=True)
+    assert _described(ours) == _described(theirs)
+
+
+def _described(struct: StructType) -> list[tuple[str, str]]:
+    return [(field.name, field.dataType.simpleString()) for field in struct]
 
 
 def test_keys_and_the_primary_key_are_in_the_registry(kafka: Cluster, registry: Schemas, through: Callable[..., list[Any]]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import trustme
 from tests.servers.kafka import Cluster
 from tests.servers.registry import Schemas, record
 
@@ -82,6 +84,26 @@ def test_an_address_of_something_else_is_told_at_once(pretender: Callable[..., s
     (found,) = failed.value.diagnostics
     assert (found.code, len(_Answers.seen)) == ("MS101", 1)
     assert url in found.message
+
+
+def test_a_registry_behind_tls_is_trusted_by_the_given_authority_alone(tmp_path: Path) -> None:
+    authority = trustme.CA()
+    trusted = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("127.0.0.1").configure_cert(trusted)
+    server = HTTPServer(("127.0.0.1", 0), _Answers)
+    server.socket = trusted.wrap_socket(server.socket, server_side=True)
+    _Answers.answers = [(200, b'["s"]')]
+    thread = threading.Thread(target=server.serve_forever, args=(0.05,))
+    thread.start()
+    try:
+        url = f"https://127.0.0.1:{server.server_port}"
+        assert SchemaRegistry((url,), ca=authority.cert_pem.bytes().decode()).subjects() == ["s"]
+        with pytest.raises(TransientError, match="certificate verify failed"):
+            SchemaRegistry((url,), seconds=0.5).subjects()
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
 
 
 def test_a_wrong_password_is_told_at_once(pretender: Callable[..., str]) -> None:
