@@ -18,40 +18,12 @@ from dataclasses import dataclass
 from typing import Any, Literal
 from urllib.parse import quote
 
+from millstream.clients.schemas import Schema, Version, body_of, schema_from
 from millstream.errors import Diagnostic, RunError, TransientError
 
-Kind = Literal["AVRO", "JSON", "PROTOBUF"]
 _JSON = "application/vnd.schemaregistry.v1+json"
 _REQUEST_SECONDS = 5.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 2.0
-
-
-@dataclass(frozen=True, slots=True)
-class Reference:
-    """A schema that another one names."""
-
-    name: str
-    subject: str
-    version: int
-
-
-@dataclass(frozen=True, slots=True)
-class Schema:
-    """A schema's text. What an id stands for never changes."""
-
-    text: str
-    kind: Kind = "AVRO"
-    references: tuple[Reference, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Version:
-    """One version of a subject."""
-
-    subject: str
-    version: int
-    id: int
-    schema: Schema
 
 
 class IncompatibleSchemaError(Exception):
@@ -73,7 +45,7 @@ class SchemaRegistry:
     def schema(self, id_: int) -> Schema | None:
         """The schema of an id; None when the registry has none."""
         found = self._ask("GET", f"/schemas/ids/{id_}")
-        return _schema(found) if found is not None else None
+        return schema_from(found) if found is not None else None
 
     def versions(self, subject: str) -> list[int]:
         """The versions of a subject, oldest first; none when there is no such subject."""
@@ -82,20 +54,20 @@ class SchemaRegistry:
 
     def version(self, subject: str, version: int | Literal["latest"] = "latest") -> Version | None:
         found = self._ask("GET", f"/subjects/{quote(subject, safe='')}/versions/{version}")
-        return Version(subject, int(found["version"]), int(found["id"]), _schema(found)) if found is not None else None
+        return Version(subject, int(found["version"]), int(found["id"]), schema_from(found)) if found is not None else None
 
     def subjects(self) -> list[str]:
         return sorted(self._ask("GET", "/subjects") or [])
 
     def register(self, subject: str, schema: Schema) -> int:
         """The schema's id, which it has already or gets now."""
-        found = self._ask("POST", f"/subjects/{quote(subject, safe='')}/versions", _body(schema))
+        found = self._ask("POST", f"/subjects/{quote(subject, safe='')}/versions", body_of(schema))
         return int(found["id"])
 
     def objections(self, subject: str, schema: Schema) -> list[str]:
         """Why the schema would be refused as the subject's next one; empty when it would not."""
         path = f"/compatibility/subjects/{quote(subject, safe='')}/versions/latest?verbose=true"
-        found = self._ask("POST", path, _body(schema))
+        found = self._ask("POST", path, body_of(schema))
         if found is None or found.get("is_compatible", True):
             return []
         return list(map(str, found.get("messages") or ["the schemas are not compatible"]))
@@ -155,18 +127,6 @@ def _refusal(url: str, error: urllib.error.HTTPError) -> None:
     if not code:
         raise RunError(_stranger(url, f"answers {error.code}, and not like a schema registry"))
     raise RunError(Diagnostic("MS101", f"the schema registry refuses `{url}`: {words or error.reason}"))
-
-
-def _schema(answer: Mapping[str, Any]) -> Schema:
-    references = tuple(Reference(str(each["name"]), str(each["subject"]), int(each["version"])) for each in answer.get("references") or [])
-    return Schema(str(answer["schema"]), answer.get("schemaType") or "AVRO", references)
-
-
-def _body(schema: Schema) -> dict[str, Any]:
-    body: dict[str, Any] = {"schema": schema.text, "schemaType": schema.kind}
-    if schema.references:
-        body["references"] = [{"name": each.name, "subject": each.subject, "version": each.version} for each in schema.references]
-    return body
 
 
 def _reason(error: BaseException) -> str:

@@ -1,8 +1,7 @@
 """Avro schemas as plain data: names made whole, definitions collected, columns in Arrow's types.
 
-A schema is read once into a form where every named type stands as its full name and its definition in a table. So a part of it can be
-taken out and written again complete, and schemas that refer to types of other subjects become one text. The Arrow types are those that
-Spark's own reader produces, which is what decodes the messages.
+The Arrow types are those that Spark's own reader produces, which is what decodes the messages: a union of several types becomes a
+structure, enums are texts, times of day are numbers.
 """
 
 from __future__ import annotations
@@ -14,7 +13,8 @@ from typing import Any
 
 import pyarrow as pa
 
-_NAMED = {"record", "error", "enum", "fixed"}
+from millstream.formats.avronames import whole, written
+
 _PLAIN = {
     "null": pa.null(),
     "boolean": pa.bool_(),
@@ -49,7 +49,7 @@ class AvroSchema:
 
     def text(self) -> str:
         """The schema as one JSON text: each name is defined where it comes first."""
-        return json.dumps(_written(self.type, self.names, set()))
+        return json.dumps(written(self.type, self.names, set()))
 
     def columns(self, alone: str = "value") -> pa.Schema:
         """A record's fields as columns; any other type is one column, called `alone`."""
@@ -84,7 +84,7 @@ def parse(text: str, others: Iterable[AvroSchema] = ()) -> AvroSchema:
         if text.strip() not in _PLAIN:
             raise ValueError(f"the schema is not JSON: {error}") from None
         raw = text.strip()
-    return AvroSchema(_whole(raw, "", names), names)
+    return AvroSchema(whole(raw, "", names), names)
 
 
 def arrow(kind: Any, names: Mapping[str, dict[str, Any]], above: tuple[str, ...] = ()) -> pa.DataType:
@@ -133,56 +133,3 @@ def _decimal(kind: Mapping[str, Any]) -> pa.DataType:
     if precision > 38:
         raise ValueError(f"a decimal of {precision} digits is too long: 38 is the most")
     return pa.decimal128(precision, int(kind.get("scale", 0)))
-
-
-def _whole(kind: Any, namespace: str, names: dict[str, dict[str, Any]]) -> Any:
-    """The type with full names, its definitions put into the table."""
-    if isinstance(kind, list):
-        return [_whole(branch, namespace, names) for branch in kind]
-    if isinstance(kind, str):
-        return kind if kind in _PLAIN else _known(kind, namespace, names)
-    if not isinstance(kind, dict) or "type" not in kind:
-        raise ValueError(f"`{json.dumps(kind)[:80]}` is not an Avro type")
-    base = kind["type"]
-    if base in _NAMED:
-        return _definition(kind, namespace, names)
-    inner = {"array": "items", "map": "values"}.get(base) if isinstance(base, str) else None
-    if inner:
-        return {**kind, inner: _whole(kind[inner], namespace, names)}
-    if base in _PLAIN if isinstance(base, str) else False:
-        return kind if kind.get("logicalType") else base
-    return _whole(base, namespace, names)
-
-
-def _definition(kind: dict[str, Any], namespace: str, names: dict[str, dict[str, Any]]) -> str:
-    given, own = str(kind["name"]), kind.get("namespace", namespace)
-    full = given if "." in given or not own else f"{own}.{given}"
-    inside = full.rpartition(".")[0]
-    definition = names[full] = {name: value for name, value in kind.items() if name != "namespace"} | {"name": full}
-    if "fields" in kind:
-        definition["fields"] = [{**each, "type": _whole(each["type"], inside, names)} for each in kind["fields"]]
-    return full
-
-
-def _known(name: str, namespace: str, names: Mapping[str, dict[str, Any]]) -> str:
-    for full in ([] if "." in name or not namespace else [f"{namespace}.{name}"]) + [name]:
-        if full in names:
-            return full
-    raise ValueError(f"the schema uses `{name}`, and does not say what that is")
-
-
-def _written(kind: Any, names: Mapping[str, dict[str, Any]], said: set[str]) -> Any:
-    if isinstance(kind, list):
-        return [_written(branch, names, said) for branch in kind]
-    if isinstance(kind, str):
-        if kind in _PLAIN or kind in said:
-            return kind
-        said.add(kind)
-        definition = dict(names[kind]) if "." in kind else {**names[kind], "namespace": ""}
-        if "fields" in definition:
-            definition["fields"] = [{**each, "type": _written(each["type"], names, said)} for each in definition["fields"]]
-        return definition
-    for inner in ("items", "values"):
-        if inner in kind:
-            return {**kind, inner: _written(kind[inner], names, said)}
-    return kind

@@ -16,7 +16,8 @@ import trustme
 from tests.servers.kafka import Cluster
 from tests.servers.registry import Schemas, record
 
-from millstream.clients.schemaregistry import Schema, SchemaRegistry
+from millstream.clients.schemaregistry import SchemaRegistry
+from millstream.clients.schemas import Schema
 from millstream.connectors.kafka import registry as options
 from millstream.errors import RunError, TransientError
 

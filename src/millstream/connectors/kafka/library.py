@@ -12,10 +12,11 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from millstream.clients.schemaregistry import Schema, SchemaRegistry, Version
+from millstream.clients.schemaregistry import SchemaRegistry
+from millstream.clients.schemas import Schema, Version
 from millstream.clients.storage import Storage
 from millstream.errors import Diagnostic, RunError, SetupError, TransientError, nearest
-from millstream.formats import avro, protobuf
+from millstream.formats import avro, protoc
 
 _NEWEST = 50
 """So many versions of a subject are known before a message needs them."""
@@ -55,7 +56,7 @@ class Library:
         for subject in self.subjects:
             version = self.registry.version(subject)
             if version is not None:
-                return self._found(version.id, version.schema)
+                return self.found(version.id, version.schema)
         known = self.registry.subjects()
         message = f"the schema registry has no subject `{self.subjects[0] if self.subjects else ''}`"
         help_ = nearest(self.subjects[0], known) if self.subjects and known else "has anything been registered for the topic?"
@@ -66,7 +67,7 @@ class Library:
         for number in reversed(self.registry.versions(self.subjects[0])[-_NEWEST:]):
             version = self.registry.version(self.subjects[0], number)
             if version is not None:
-                yield self._found(version.id, version.schema)
+                yield self.found(version.id, version.schema)
 
     def refresh(self) -> None:
         """Learn the newest versions of all subjects. A registry that is down is no reason to stop, once the reader is pinned."""
@@ -83,7 +84,7 @@ class Library:
             return True
         found = self.registry.schema(id_)
         if found is not None:
-            self._keep(self._found(id_, found))
+            self._keep(self.found(id_, found))
         return found is not None
 
     def known(self) -> dict[int, str]:
@@ -95,11 +96,12 @@ class Library:
         seen: dict[str, int] = json.loads(self.storage.read(place) or b"{}")
         new = [number for number in self.registry.versions(subject)[-_NEWEST:] if str(number) not in seen]
         found: Sequence[Version | None] = [self.registry.version(subject, number) for number in new]
-        learnt = {str(version.version): self._keep(self._found(version.id, version.schema)) for version in found if version is not None}
+        learnt = {str(version.version): self._keep(self.found(version.id, version.schema)) for version in found if version is not None}
         if learnt:
             self.storage.put(place, json.dumps(seen | learnt).encode())
 
-    def _found(self, id_: int, schema: Schema) -> Known:
+    def found(self, id_: int, schema: Schema) -> Known:
+        """A schema in one text, with all that it takes from others."""
         if schema.kind == "PROTOBUF":
             return Known(id_, schema.kind, base64.b64encode(self.descriptors(schema)).decode())
         return Known(id_, schema.kind, self._complete(schema).text() if schema.kind == "AVRO" else schema.text)
@@ -107,7 +109,7 @@ class Library:
     def descriptors(self, schema: Schema) -> bytes:
         """A Protobuf schema, compiled with what it imports."""
         try:
-            return protobuf.compiled(schema.text, self._imports(schema))
+            return protoc.compiled(schema.text, self._imports(schema))
         except ImportError:
             message = "`format: protobuf` needs the Protobuf compiler"
             raise SetupError(Diagnostic("MS042", message, help="`pip install 'millstream[protobuf]'`")) from None

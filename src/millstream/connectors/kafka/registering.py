@@ -6,11 +6,12 @@ schema. Encoding is Spark's own. With `register: false` nothing is registered: r
 
 from __future__ import annotations
 
-from base64 import b64decode, b64encode
+from base64 import b64decode
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from millstream.clients.schemaregistry import IncompatibleSchemaError, Schema, SchemaRegistry
+from millstream.clients.schemaregistry import IncompatibleSchemaError, SchemaRegistry
+from millstream.clients.schemas import Schema
 from millstream.clients.storage import Storage
 from millstream.connectors.kafka.library import Library
 from millstream.connectors.kafka.protobuf import encoding, on_arrays
@@ -68,33 +69,32 @@ class Registration:
         except ValueError as error:
             help_ = "convert or rename the column before, or leave it out with `value`"
             raise RunError(Diagnostic("MS105", f"`{self.node}` cannot write its columns: {error}", help=help_)) from None
-        found = self._registered(schema, name, what) if self.sink.register_ else self._existing(schema, name, what)
-        if schema.kind == "PROTOBUF":
-            found = found[0], b64encode(self._compiled(Schema(found[1], "PROTOBUF"))).decode()
-        self.memory[f"schema {what}"] = (columns, *found)
-        return found
+        id_, used = self._registered(schema, name, what) if self.sink.register_ else self._existing(schema, name, what)
+        text = self._library().found(id_, used).text
+        self.memory[f"schema {what}"] = (columns, id_, text)
+        return id_, text
 
     def _derived(self, columns: pa.Schema, name: str, what: What) -> Schema:
         if self._format(what) == "json_schema":
             return Schema(jsonschema.written(columns, name), "JSON")
         if self._format(what) == "protobuf":
             before = self.sink.registry().version(self._subject(name, what))
-            known = self._compiled(before.schema) if before is not None and before.schema.kind == "PROTOBUF" else b""
+            known = self._library().descriptors(before.schema) if before is not None and before.schema.kind == "PROTOBUF" else b""
             return Schema(protobufwriting.schema_of(columns, name, known), "PROTOBUF")
         key = self.key if what == "value" and set(self.key) <= set(columns.names) else ()
         return Schema(avrowriting.schema_of(columns, name, key))
 
-    def _compiled(self, schema: Schema) -> bytes:
-        return Library(self.sink.registry(), self.storage, ()).descriptors(schema)
+    def _library(self) -> Library:
+        return Library(self.sink.registry(), self.storage, (self.sink.subject or self.sink.topic,))
 
-    def _registered(self, schema: Schema, name: str, what: What) -> tuple[int, str]:
+    def _registered(self, schema: Schema, name: str, what: What) -> tuple[int, Schema]:
         registry, subject = self.sink.registry(), self._subject(name, what)
         try:
-            return registry.register(subject, schema), schema.text
+            return registry.register(subject, schema), schema
         except IncompatibleSchemaError as error:
             raise RunError(self._refused(registry, subject, schema, str(error))) from None
 
-    def _existing(self, schema: Schema, name: str, what: What) -> tuple[int, str]:
+    def _existing(self, schema: Schema, name: str, what: What) -> tuple[int, Schema]:
         subject = self._subject(name, what)
         latest = self.sink.registry().version(subject)
         if latest is None:
@@ -103,8 +103,9 @@ class Registration:
         if latest.schema.kind != schema.kind:
             raise RunError(Diagnostic("MS105", f"subject `{subject}` holds schemas of type {latest.schema.kind}, not {schema.kind}"))
         if schema.kind == "AVRO":
-            self._require_fields(avro.parse(schema.text), avro.parse(latest.schema.text), subject)
-        return latest.id, latest.schema.text
+            theirs = avro.parse(self._library().found(latest.id, latest.schema).text)
+            self._require_fields(avro.parse(schema.text), theirs, subject)
+        return latest.id, latest.schema
 
     def _require_fields(self, own: avro.AvroSchema, theirs: avro.AvroSchema, subject: str) -> None:
         """Every column has its field, and every field without a column may be left out."""
@@ -123,7 +124,8 @@ class Registration:
         latest = registry.version(subject)
         told = [said]
         if schema.kind == "AVRO" and latest is not None:
-            told += avrowriting.differences(avro.parse(latest.schema.text), avro.parse(schema.text))
+            theirs = avro.parse(self._library().found(latest.id, latest.schema).text)
+            told += avrowriting.differences(theirs, avro.parse(schema.text))
         message = f"the registry refuses the schema of `{self.node}` for subject `{subject}`"
         return Diagnostic("MS104", message, detail="\n".join(filter(None, told)), help="`millstream explain MS104` says what can be done")
 
