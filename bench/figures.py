@@ -61,6 +61,10 @@ def python(script: str, *arguments: str) -> list[str]:
     return [sys.executable, str(ROOT / "bench" / "scripts" / script), *arguments]
 
 
+def module(name: str, *arguments: str) -> list[str]:
+    return [sys.executable, "-m", f"bench.{name}", *arguments]
+
+
 def millstream(*arguments: str) -> list[str]:
     return [sys.executable, "-m", "millstream.cli", *arguments]
 

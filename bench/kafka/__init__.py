@@ -1,1 +1,1 @@
-"""Figures about Kafka, each against Spark's own connector."""
+"""Kafka in and out, measured on a broker that shares the cores with everybody else."""

@@ -78,7 +78,7 @@ def _ours(writers: int) -> Callable[[DataFrame], DataFrame]:
 
     reader = parse(_nullable(_WRITER))
     known = {7: reader.text(), **{8 + n: parse(_nullable(_OLDER)).text() for n in range(writers - 1)}}
-    part = AvroPart("avro", reader.columns(), {}, "value", False, "m", reader, known)
+    part = AvroPart("avro", reader.columns(), {}, "value", node="m", reader=reader, writers=known)
     return lambda frame: decoded(frame, Decoding("m", part, None, None, False, False))
 
 

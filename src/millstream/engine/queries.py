@@ -18,6 +18,7 @@ from typing import Any
 from pyspark.errors import PySparkException
 from pyspark.sql.streaming.query import StreamingQuery
 
+from millstream.engine.blame import bad_row
 from millstream.engine.callback import for_each_epoch
 from millstream.engine.checkpoint import Checkpoint, QueryCheckpoint
 from millstream.engine.commitments import Commitments
@@ -216,7 +217,8 @@ class RunningQuery:
         except Exception as away:  # noqa: BLE001 — whoever was asked may be away: that is the failure then
             error = away
         nodes = (*self.plan.nodes, *self.plan.sinks)
-        failure = translate(error, nodes, self.loop.failed_node or self.plan.name, self.redact, self.pipeline)
+        told = bad_row(error, self.plan, self.progress, self.lowering) or error
+        failure = translate(told, nodes, self.loop.failed_node or self.plan.name, self.redact, self.pipeline)
         failure.__cause__ = error
         if isinstance(failure, TransientError) and self.restarts < self.settings.restart.limit and not self.stopping.is_set():
             self._schedule(failure)

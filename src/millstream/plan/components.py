@@ -218,6 +218,10 @@ class Source(Component):
         """How many rows between two offsets are gone."""
         return 0
 
+    def find_bad(self, spark: SparkSession, start: Any, end: Any, context: NodeContext) -> str:
+        """The first row between two offsets that does not fit, as a sentence with its place; empty when it cannot be told."""
+        return ""
+
     def parts(self, spark: SparkSession, context: NodeContext) -> int | None:
         """How many parts are read side by side; None when that does not matter."""
         return None

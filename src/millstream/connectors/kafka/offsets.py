@@ -17,6 +17,11 @@ def parsed(offset: Any) -> Parts:
     return found
 
 
+def written(offset: Any) -> str:
+    """An offset as Spark's options take it."""
+    return json.dumps(parsed(offset))
+
+
 def at_end(offset: Any, ends: Offsets) -> bool:
     """Whether every partition has come to its end."""
     come = parsed(offset)

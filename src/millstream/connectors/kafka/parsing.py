@@ -25,6 +25,8 @@ class Part:
     schema: pa.Schema
     options: Mapping[str, str]
     what: Literal["value", "key"]
+    strict: bool = False
+    """Whether Spark's parser stops at what it cannot read: faster than keeping it in a column, and the place has to be found afterwards."""
     envelope: bool = False
     """Whether the columns stand inside a Debezium envelope, which says what happened to them."""
 
@@ -40,8 +42,10 @@ class Part:
         text = self.text()
         if self.format in {"string", "bytes"}:
             return F.col(self.what) if self.format == "bytes" else text
-        options = {**self.options, "mode": "PERMISSIVE", "columnNameOfCorruptRecord": RAW}
-        schema = (_enveloped(self._struct()) if self.envelope else self._struct()).add(RAW, StringType())
+        schema = _enveloped(self._struct()) if self.envelope else self._struct()
+        options = {**self.options, "mode": "FAILFAST"}
+        if not self.strict:
+            schema, options = schema.add(RAW, StringType()), {**self.options, "mode": "PERMISSIVE", "columnNameOfCorruptRecord": RAW}
         return F.from_json(text, schema, options) if self.format == "json" else F.from_csv(text, _ddl(schema), options)
 
     def text(self) -> Column:
@@ -75,8 +79,11 @@ class Part:
             return self._text_error()
         raw, parsed = F.col(self.what), F.col(self.column)
         kind = "JSON object" if self.format == "json" else "CSV row"
-        missing = F.when(raw.isNull(), f"the message has no {self.what}").when(parsed.isNull(), f"the {self.what} holds no {kind}")
-        found = missing.when(parsed.getField(RAW).isNotNull(), f"the {self.what} is no {kind} that fits the schema")
+        found = F.when(raw.isNull(), f"the message has no {self.what}").when(parsed.isNull(), f"the {self.what} holds no {kind}")
+        if self.format == "csv":  # of no text at all the two modes of Spark's parser have different opinions
+            found = found.when(F.octet_length(raw) == 0, f"the {self.what} holds no {kind}")
+        if not self.strict:
+            found = found.when(parsed.getField(RAW).isNotNull(), f"the {self.what} is no {kind} that fits the schema")
         return self._envelope_error(found) if self.envelope else found
 
     def _text_error(self) -> Column:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from millstream.connectors.kafka.decoding import Decoding, decoded
 from millstream.connectors.kafka.parsing import Part
 from millstream.connectors.kafka.registered import is_registered, registered_part
 from millstream.plan import types
-from millstream.plan.components import NodeContext
+from millstream.plan.components import REJECT, NodeContext
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -35,15 +37,24 @@ def pace(source: KafkaSource) -> dict[str, str]:
     return options
 
 
+def first_bad(source: KafkaSource, frame: DataFrame, context: NodeContext, topics: Sequence[str]) -> str:
+    """The first message that does not fit, with its place."""
+    found = rows(source, frame, replace(context, isolate=True), topics).where(f"{REJECT} IS NOT NULL").select(f"{REJECT}.*").head()
+    if found is None:
+        return ""
+    message = json.loads(found["raw"])
+    return f"topic {message['topic']}, partition {message['partition']}, offset {message['offset']}: {found['error']}"
+
+
 def rows(source: KafkaSource, frame: DataFrame, context: NodeContext, topics: Sequence[str]) -> DataFrame:
     """Spark's messages as the source's rows."""
     valued = frame.where("value IS NOT NULL") if source.envelope or source.tombstones == "drop" else frame
-    spark = frame.sparkSession
+    strict, spark = not context.isolate, frame.sparkSession
     if is_registered(source, "value"):
         value = registered_part(source, topics, "value", spark, context)
     else:
-        value = Part(source.format, source.values(), source.options, "value", envelope=source.envelope is not None)
-    key = Part(source.key_format, types.schema(source.key), {}, "key") if source.key else None
+        value = Part(source.format, source.values(), source.options, "value", strict, envelope=source.envelope is not None)
+    key = Part(source.key_format, types.schema(source.key), {}, "key", strict) if source.key else None
     if is_registered(source, "key"):
         key = registered_part(source, topics, "key", spark, context)
     header, deletes = source.operation_header or "", source.tombstones == "delete"

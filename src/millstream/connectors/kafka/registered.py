@@ -58,9 +58,9 @@ def registered_part(source: KafkaSource, topics: Sequence[str], what: What, spar
     format_ = source.format if what == "value" else source.key_format
     columns = _declared(source, what, _columns(source, what, reader), context.name)
     if format_ == "json_schema":
-        return JsonSchemaPart("json", columns, source.options, what)
+        return JsonSchemaPart("json", columns, source.options, what, strict=not context.isolate)
     if format_ == "protobuf":
-        return ProtobufPart("protobuf", columns, {}, what, False, b64decode(reader.text), source.record or "")
+        return ProtobufPart("protobuf", columns, {}, what, descriptors=b64decode(reader.text), message=source.record or "")
     library.refresh()
     schema = _reader(source, what, reader)
     writers = library.known()
@@ -70,7 +70,7 @@ def registered_part(source: KafkaSource, topics: Sequence[str], what: What, spar
     refused |= {id_: f"schema {id_} is not in the registry (subject `{subject}`)" for id_ in lost}
     kept = {id_: text for id_, text in writers.items() if id_ not in refused}
     envelope = what == "value" and source.envelope is not None
-    return AvroPart("avro", columns, {}, what, envelope, context.name, schema, kept, refused)
+    return AvroPart("avro", columns, {}, what, False, envelope, context.name, schema, kept, refused)
 
 
 def learn(source: KafkaSource, topics: Sequence[str], text: str, context: NodeContext) -> bool:

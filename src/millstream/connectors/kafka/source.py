@@ -23,7 +23,7 @@ from millstream.connectors.kafka.decoding import CHANGES, METADATA, TRACE, befor
 from millstream.connectors.kafka.identity import known, require_same
 from millstream.connectors.kafka.parsing import Format
 from millstream.connectors.kafka.positions import Position, pin_ends, pinned_ends, start_options
-from millstream.connectors.kafka.reading import pace, rows, spark_options
+from millstream.connectors.kafka.reading import first_bad, pace, rows, spark_options
 from millstream.connectors.kafka.registered import is_registered, key_of, known_columns, learn
 from millstream.connectors.kafka.registry import LOOK_SECONDS
 from millstream.connectors.kafka.values import FormatOptions, option_problems
@@ -205,6 +205,13 @@ class KafkaSource(KafkaComponent, Source):
             topics = self._topics(admin)
         options = {**spark_options(self), **start_options(self.starting_offsets, topics)}
         return rows(self, spark.read.format("kafka").options(**options).load(), context, list(topics))
+
+    def find_bad(self, spark: SparkSession, start: Any, end: Any, context: NodeContext) -> str:
+        with self._asking(spark, context) as admin:
+            topics = self._topics(admin)
+        begin = {"startingOffsets": offsets.written(start)} if start else start_options(self.starting_offsets, topics)
+        options = {**spark_options(self), **begin, "endingOffsets": offsets.written(end)}
+        return first_bad(self, spark.read.format("kafka").options(**options).load(), context, list(topics))
 
     def exhausted(self, offset: Any, context: NodeContext | None = None) -> bool:
         ends = pinned_ends(context.storage) if context is not None and self.bounded else None
