@@ -98,6 +98,27 @@ def test_messages_go_round(
     assert (seen.at.seconds, Decimal(seen.large), seen.raw, seen.HasField("note")) == (1_700_000_000, 1 << 63, b"\xff", False)
 
 
+def test_a_file_stands_for_the_registry(kafka: Cluster, read: Callable[..., Rows], orders: Any, tmp_path: Path) -> None:
+    topic, text = kafka.topic(), ORDERS.replace("message Other { string text = 1; }", 'import "other.proto";')
+    (tmp_path / "orders.proto").write_text(text)
+    (tmp_path / "other.proto").write_text('syntax = "proto3"; message Other { string text = 1; }')
+    kafka.send(topic, [orders.SerializeToString(), b"\xff\xff"])
+    wanted = f"topic: {topic}, format: protobuf, schema_file: '{tmp_path}/orders.proto', schema: {{id: int64, kind: string}}"
+    assert read(wanted, isolate=True) == [{"id": 1, "kind": "GIFT"}]
+    (letter,) = [json.loads(line) for file in (tmp_path / "letters").glob("*.json") for line in file.read_text().splitlines()]
+    assert json.loads(letter["raw"])["offset"] == 1
+
+
+def test_a_file_that_is_no_schema_is_told(tmp_path: Path) -> None:
+    from millstream.connectors.kafka.source import KafkaSource
+
+    (tmp_path / "x.desc").write_bytes(b"\xff")
+    for name, said in {"x.desc": "no compiled schema", "y.proto": "cannot be read"}.items():
+        source = KafkaSource(bootstrap_servers="h:1", topic="t", format="protobuf", schema_file=tmp_path / name)
+        assert source.output() is None
+        assert [said in problem.message for problem in source.problems({}, tmp_path)] == [True]
+
+
 def test_numbers_stay_with_their_names() -> None:
     first = protobufwriting.schema_of(pa.schema([("a", pa.int64()), ("b", pa.string())]), "x.R")
     before = protoc.compiled(first, {})

@@ -27,6 +27,8 @@ class ProtobufPart(Part):
 
     descriptors: bytes = b""
     message: str = ""
+    headed: bool = True
+    """Whether an id and indexes stand in front of each message."""
 
     def parsed(self) -> Column:
         from pyspark.sql import functions as F
@@ -34,7 +36,7 @@ class ProtobufPart(Part):
 
         held = protobuf.columns(self.descriptors, self.message)
         kind = pa.struct([*held, pa.field(WHOLE, pa.bool_())])
-        return on_arrays(_decoding(self.descriptors, self.message, kind), from_arrow_type(kind), F.col(self.what))
+        return on_arrays(_decoding(self.descriptors, self.message, kind, self.headed), from_arrow_type(kind), F.col(self.what))
 
     def columns(self) -> list[Column]:
         from pyspark.sql import functions as F
@@ -51,7 +53,8 @@ class ProtobufPart(Part):
         name = protobuf.message_of(self.descriptors, self.message).full_name
         found = F.when(F.col(self.column).getField(WHOLE).isNotNull(), F.lit(None).cast("string"))
         found = found.when(F.col(self.what).isNull(), f"the message has no {self.what}")
-        return found.otherwise(f"the {self.what} is no Protobuf message `{name}` behind a zero byte and the id of a schema")
+        behind = " behind a zero byte and the id of a schema" if self.headed else ""
+        return found.otherwise(f"the {self.what} is no Protobuf message `{name}`{behind}")
 
 
 def on_arrays(function: Callable[[pa.Array], pa.Array], returns: Any, column: Column) -> Column:
@@ -73,10 +76,11 @@ def encoding(descriptors: bytes, id_: int) -> Callable[[pa.Array], pa.Array]:
     return encode
 
 
-def _decoding(descriptors: bytes, name: str, kind: pa.DataType) -> Callable[[pa.Array], pa.Array]:
+def _decoding(descriptors: bytes, name: str, kind: pa.DataType, headed: bool) -> Callable[[pa.Array], pa.Array]:
     def decode(values: pa.Array) -> pa.Array:
         make, path = protobuf.decoder(descriptors, name), protobuf.path_of(protobuf.message_of(descriptors, name))
-        rows = [_one(value, path, make) for value in values.to_pylist()]
+        bare = [make(value) if value is not None else None for value in values.to_pylist()] if not headed else None
+        rows = bare if bare is not None else [_one(value, path, make) for value in values.to_pylist()]
         return pa.array([{**row, WHOLE: True} if row is not None else None for row in rows], kind)
 
     return decode

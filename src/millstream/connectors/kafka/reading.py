@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from millstream.connectors.kafka.decoding import Decoding, decoded
 from millstream.connectors.kafka.parsing import Part
+from millstream.connectors.kafka.protofile import file_part
 from millstream.connectors.kafka.registered import is_registered, registered_part
 from millstream.plan import types
 from millstream.plan.components import REJECT, NodeContext
@@ -46,12 +47,14 @@ def first_bad(source: KafkaSource, frame: DataFrame, context: NodeContext, topic
     return f"topic {message['topic']}, partition {message['partition']}, offset {message['offset']}: {found['error']}"
 
 
-def rows(source: KafkaSource, frame: DataFrame, context: NodeContext, topics: Sequence[str]) -> DataFrame:
+def rows(source: KafkaSource, frame: DataFrame, context: NodeContext, topics: Sequence[str] = ()) -> DataFrame:
     """Spark's messages as the source's rows."""
     valued = frame.where("value IS NOT NULL") if source.envelope or source.tombstones == "drop" else frame
     strict, spark = not context.isolate, frame.sparkSession
     if is_registered(source, "value"):
-        value = registered_part(source, topics, "value", spark, context)
+        value: Part = registered_part(source, topics, "value", spark, context)
+    elif source.schema_file is not None:
+        value = file_part(source.schema_file, source.record or "", source.values())
     else:
         value = Part(source.format, source.values(), source.options, "value", strict, envelope=source.envelope is not None)
     key = Part(source.key_format, types.schema(source.key), {}, "key", strict) if source.key else None

@@ -154,4 +154,6 @@ def _fits(columns: pa.Schema, wanted: pa.Schema | None) -> bool:
 
 
 def is_registered(source: KafkaSource, what: What) -> bool:
+    if what == "value" and source.schema_file is not None:
+        return False
     return (source.format if what == "value" else source.key_format) in REGISTERED

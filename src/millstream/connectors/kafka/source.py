@@ -23,10 +23,11 @@ from millstream.connectors.kafka.decoding import CHANGES, METADATA, TRACE, befor
 from millstream.connectors.kafka.identity import known, require_same
 from millstream.connectors.kafka.parsing import Format
 from millstream.connectors.kafka.positions import Position, pin_ends, pinned_ends, start_options
+from millstream.connectors.kafka.protofile import file_columns
 from millstream.connectors.kafka.reading import first_bad, pace, rows, spark_options
 from millstream.connectors.kafka.registered import is_registered, key_of, known_columns, learn
 from millstream.connectors.kafka.registry import LOOK_SECONDS
-from millstream.connectors.kafka.values import FormatOptions, option_problems
+from millstream.connectors.kafka.values import FormatOptions, file_problem, option_problems
 from millstream.errors import Diagnostic, RunError, TransientError
 from millstream.plan import types
 from millstream.plan.components import NodeContext, Problem, Source
@@ -91,6 +92,9 @@ class KafkaSource(KafkaComponent, Source):
     columns: SchemaMap | None = Field(default=None, alias="schema")
     """Column → type, for `json` and `csv`. Text and bytes have one column, `value`. With a registry it chooses columns; by default they
     are those of the subject's latest schema at the first start, which stays the schema that everything is read with."""
+    schema_file: Path | None = None
+    """A file with the schema, for `protobuf` without a registry: a `.proto` text, which may import others of its folder, or a compiled
+    descriptor set. Values are bare messages then; `record` chooses the message."""
     options: FormatOptions = Field(default={})
     """Options of Spark's parser for `json` or `csv`, such as `delimiter` or `timestampFormat`."""
     key: SchemaMap | None = None
@@ -139,13 +143,16 @@ class KafkaSource(KafkaComponent, Source):
         return values
 
     def problems(self, inputs: Mapping[str, pa.Schema | None], directory: Path) -> list[Problem]:
-        return [*self.missing(), *self.registry_problems(self.format, self.key_format, reading=True), *option_problems(self)]
+        format_ = "bytes" if self.schema_file else self.format
+        return [*self.missing(), *self.registry_problems(format_, self.key_format, reading=True), *option_problems(self)]
 
     @property
     def bounded(self) -> bool:
         return isinstance(self.mode, BoundedMode)
 
     def output(self) -> pa.Schema | None:
+        if file_problem(self):
+            return None
         unknown = [is_registered(self, "value") and not self.columns, is_registered(self, "key") and not self.key]
         return None if any(unknown) else self._output(types.schema(self.key or {}), self.values())
 
@@ -188,6 +195,8 @@ class KafkaSource(KafkaComponent, Source):
 
     def values(self) -> pa.Schema:
         """The columns of the value."""
+        if self.schema_file is not None and not self.columns:
+            return file_columns(self.schema_file, self.record or "")
         plain = {"value": "binary" if self.format == "bytes" else "string"}
         return types.schema(self.columns or plain)
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import pyarrow as pa
 from pydantic import BeforeValidator
 
 from millstream.connectors.kafka.decoding import CHANGES, METADATA
+from millstream.connectors.kafka.protofile import file_columns
 from millstream.connectors.kafka.registry import REGISTERED
 from millstream.errors import nearest
 from millstream.plan import expressions, types
@@ -31,7 +32,30 @@ FormatOptions = Annotated[dict[str, str], BeforeValidator(_texts)]
 
 
 def option_problems(source: KafkaSource) -> list[Problem]:
-    return [*_which(source), *_schema(source), *_key(source), *_changes(source), *_filter(source), *_consumer(source)]
+    broken = file_problem(source)
+    return [
+        *([broken] if broken else []),
+        *_which(source),
+        *_schema(source),
+        *_key(source),
+        *_changes(source),
+        *_filter(source),
+        *_consumer(source),
+    ]
+
+
+def file_problem(source: KafkaSource) -> Problem | None:
+    """What is wrong with the file that holds the schema."""
+    if source.schema_file is None:
+        return None
+    if source.format != "protobuf":
+        return Problem("MS008", f"`schema_file` goes with `format: protobuf`, not with {source.format}", "schema_file")
+    try:
+        held = file_columns(source.schema_file, source.record or "")
+    except ValueError as error:
+        return Problem("MS105", str(error), "schema_file")
+    lacking = [name for name in source.columns or {} if name not in held.names]
+    return Problem("MS105", f"the message has no field `{lacking[0]}`", "schema", nearest(lacking[0], held.names)) if lacking else None
 
 
 def _which(source: KafkaSource) -> Iterator[Problem]:
@@ -56,7 +80,7 @@ def _schema(source: KafkaSource) -> Iterator[Problem]:
     nested = [name for name, kind in (source.columns or {}).items() if pa.types.is_nested(types.parse(kind))]
     if source.format == "csv" and nested:
         yield Problem("MS008", f"csv has no way to write `{nested[0]}` as {(source.columns or {})[nested[0]]}", "schema")
-    held = source.columns or ({} if source.format in REGISTERED else {"value": ""})
+    held: Mapping[str, str] = source.columns or ({} if source.format in REGISTERED else {"value": ""})
     twice = [name for name in held if name in (source.key or {})]
     if twice:
         yield Problem("MS008", f"`{twice[0]}` is a column of the key and of the value", "key", "rename one of them")
