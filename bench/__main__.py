@@ -10,7 +10,7 @@ import time
 from bench.figures import ROOT, Figure
 
 QUESTIONS = ("check", "startup", "throughput", "epochs", "generator", "footprint", "windows", "process", "state", "peers")
-KAFKA = ("kafka.source", "kafka.sink", "kafka.latency", "kafka.peers")
+KAFKA = ("kafka.source", "kafka.decoding", "kafka.sink", "kafka.latency", "kafka.peers")
 
 
 def main(chosen: list[str]) -> None:

@@ -447,4 +447,37 @@ CODES: dict[str, Code] = {
     "MS099": Code(
         "a bug in Millstream", "This should not happen.", "Please report it, with the output of the same command under `--debug`."
     ),
+    "MS100": Code(
+        "the schema registry does not answer",
+        "No address of it takes a connection, or all of them answer with errors of their own (500 and above), for as long as was tried. "
+        "A source that has run before needs it only for schemas that it has never seen.",
+        "Check address, port and network.",
+    ),
+    "MS101": Code(
+        "this is no schema registry",
+        "Something answers at the address, and not as Confluent's interface does; or the registry refuses the request.",
+        "Correct `schema_registry`: a part of the path may be missing, such as `/apis/ccompat/v7` for Apicurio.",
+    ),
+    "MS102": Code(
+        "the registry does not have the subject",
+        "Columns come from the latest schema of the topic's subject, and there is none under that name.",
+        "Register the schema first; or name the subject with `subject` or `subject_strategy`. For a sink, `register: true` does it.",
+    ),
+    "MS104": Code(
+        "the registry refuses the sink's schema",
+        "The columns of the sink have changed in a way that the subject's compatibility level does not allow: readers could not read both.",
+        "Keep the old columns, change the subject's compatibility level, or write to another topic.",
+    ),
+    "MS105": Code(
+        "a schema does not fit",
+        "The registry's schema cannot be turned into columns, or the columns cannot be written in the format: a type that it has not, a "
+        "name that it does not allow, a structure that holds itself, a column that is not there.",
+        "Choose columns with `schema`, or convert and rename them before the sink.",
+    ),
+    "MS106": Code(
+        "columns are not checked",
+        "The columns of a source are in a schema registry, and `millstream check` could not ask it within two seconds. Everything else "
+        "was checked.",
+        "Check where the registry can be reached, or give `schema`.",
+    ),
 }

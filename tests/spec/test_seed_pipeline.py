@@ -28,6 +28,7 @@ sinks:
 def test_only_what_is_not_there_yet_is_reported() -> None:
     loaded = loads(SEED)
     assert [(finding.code, finding.message) for finding in loaded.diagnostics] == [
-        ("MS007", "source `raw.transactions` needs `format`"),
         ("MS010", "unknown sink type `postgres`"),
+        ("MS007", "source `raw.transactions`: a Kafka node needs `bootstrap_servers`"),
+        ("MS007", "source `raw.transactions`: `format: avro` needs `schema_registry`"),
     ]

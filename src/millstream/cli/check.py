@@ -1,4 +1,7 @@
-"""`millstream check`: everything that is wrong with a pipeline, in a moment, without Java and without a network."""
+"""`millstream check`: everything that is wrong with a pipeline, in a moment, without Java and without a network.
+
+One thing may be asked for: columns that a schema registry keeps. A registry that does not answer within two seconds is a warning.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +9,16 @@ import json
 import os
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from millstream.cli.output import Format, narrate, show
 from millstream.cli.pipelines import ConfigFile
 from millstream.errors import Diagnostic
+
+if TYPE_CHECKING:
+    from millstream.plan.topology import Topology
 
 
 def check(
@@ -21,7 +27,9 @@ def check(
     format: Annotated[Format, typer.Option(help="`json` prints one object on stdout.")] = Format.text,
     deny_warnings: Annotated[bool, typer.Option(help="Warnings count as errors.")] = False,
 ) -> None:
-    """Check pipelines: fields, names, inputs, columns, SQL. Needs no Java and no network."""
+    """Check pipelines: fields, names, inputs, columns, SQL. Needs no Java and no network; a schema registry is asked for columns, for two
+    seconds at most.
+    """
     _without_numpy()
     from millstream.spec.loader import case_problems, load
 
@@ -30,8 +38,10 @@ def check(
     for path in pipelines:
         loaded = load(path, environ=os.environ, config=config)
         cases = case_problems(loaded.topology) if loaded.topology else []
-        errors += [*loaded.errors, *cases]
-        warnings += loaded.warnings
+        seen = _previewed(loaded.topology) if loaded.topology and not loaded.errors else []
+        new = [finding for finding in seen if finding not in loaded.diagnostics]
+        errors += [*loaded.errors, *cases, *(finding for finding in new if finding.level == "error")]
+        warnings += [*loaded.warnings, *(finding for finding in new if finding.level == "warning")]
     if format is Format.json:
         print(json.dumps(_contract(errors, warnings), indent=2))
     else:
@@ -39,6 +49,16 @@ def check(
         narrate(_verdict(pipelines, errors, warnings))
     if errors or (warnings and deny_warnings):
         raise typer.Exit(78 if format is Format.text else 1)
+
+
+def _previewed(topology: Topology) -> list[Diagnostic]:
+    """What the schemas that are kept elsewhere add."""
+    from millstream.clients.storage import is_local, open_storage
+    from millstream.plan.previews import previewed
+    from millstream.plan.running import checkpoint_of
+
+    url = checkpoint_of(topology)
+    return previewed(topology, open_storage(url if is_local(url) else ".millstream/none"))
 
 
 def _contract(errors: list[Diagnostic], warnings: list[Diagnostic]) -> dict[str, Any]:

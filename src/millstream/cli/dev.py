@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import time
+from contextlib import ExitStack
 from typing import Annotated
 
 import typer
@@ -22,21 +23,30 @@ def _group() -> None:
 @dev.command()
 def kafka(
     port: Annotated[int, typer.Option(min=0, max=65535, help="The port to listen on; 0 takes a free one.")] = 9092,
+    registry: Annotated[bool, typer.Option(help="Start a schema registry too, and print its address after the broker's.")] = False,
+    registry_port: Annotated[int, typer.Option(min=0, max=65535, help="The registry's port; 0 takes a free one.")] = 8081,
 ) -> None:
     """Start a Kafka broker, print its address, and stop it on Ctrl-C. Its data goes with it."""
     from millstream.dev.brokerjars import KAFKA
     from millstream.dev.kafka import start_broker
+    from millstream.dev.registry import APICURIO, start_registry
 
     for number in (signal.SIGINT, signal.SIGTERM):  # a shell's background jobs begin with the first one ignored
         signal.signal(number, signal.default_int_handler)
-    with start_broker(port, progress=narrate) as broker:
+    with ExitStack() as servers:
+        broker = servers.enter_context(start_broker(port, progress=narrate))
+        beside = servers.enter_context(start_registry(registry_port, progress=narrate)) if registry else None
         print(broker.address, flush=True)
-        narrate(f"Kafka {KAFKA} is ready; Ctrl-C stops it and removes its data")
+        if beside is not None:
+            print(beside.url, flush=True)
+        also = f" with Apicurio {APICURIO}" if registry else ""
+        narrate(f"Kafka {KAFKA}{also} is ready; Ctrl-C stops it and removes its data")
         try:
-            while broker.running:
+            while broker.running and (beside is None or beside.running):
                 time.sleep(_TICK_SECONDS)
         except KeyboardInterrupt:
             narrate("stopped")
             return
-    narrate("the broker has ended by itself")
+        ended = "registry" if broker.running else "broker"
+    narrate(f"the {ended} has ended by itself")
     raise typer.Exit(1)

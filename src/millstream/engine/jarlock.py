@@ -19,27 +19,29 @@ class Jar:
     version: str
     size: int
     sha256: str
+    extension: str = "jar"
+    classifier: str = ""
 
     @property
     def file(self) -> str:
-        return f"{self.artifact}-{self.version}.jar"
+        return f"{self.artifact}-{self.version}.{self.extension}"
 
     @property
     def coordinates(self) -> str:
         return f"{self.group}:{self.artifact}:{self.version}"
 
 
+_AVRO = Jar(
+    group="org.apache.spark",
+    artifact="spark-avro_2.13",
+    version="4.1.1",
+    size=92354,
+    sha256="6a19d90bc3b6e88d8db0fa36a19273aa10fea2dbd7a62bb60e4cedd73051b32d",
+)
+
 LOCK: Mapping[str, Mapping[str, tuple[Jar, ...]]] = {
     "4.1": {
-        "avro": (
-            Jar(
-                group="org.apache.spark",
-                artifact="spark-avro_2.13",
-                version="4.1.1",
-                size=92354,
-                sha256="6a19d90bc3b6e88d8db0fa36a19273aa10fea2dbd7a62bb60e4cedd73051b32d",
-            ),
-        ),
+        "avro": (_AVRO,),
         "kafka": (
             Jar(
                 group="org.apache.spark",
@@ -69,6 +71,7 @@ LOCK: Mapping[str, Mapping[str, tuple[Jar, ...]]] = {
                 size=152289,
                 sha256="5273c8bc8c0dca2211175c0d27efbd7228efae99689aac001a8e1ef8e872e9ef",
             ),
+            _AVRO,
         ),
     },
 }

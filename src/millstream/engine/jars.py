@@ -25,8 +25,19 @@ Progress = Callable[[str], None]
 _TIMEOUT = 300
 _NAMED = 6
 """So many jars are told by name."""
-_IVY = '<ivy-module version="2.0"><info organisation="millstream" module="jars"/><configurations><conf name="default"/></configurations>'
-_DEPENDENCY = '<dependency org="{0.group}" name="{0.artifact}" rev="{0.version}" transitive="false" conf="default->default"/>'
+_IVY = (
+    '<ivy-module version="2.0" xmlns:m="http://ant.apache.org/ivy/maven"><info organisation="millstream" module="jars"/>'
+    '<configurations><conf name="default"/></configurations>'
+)
+_DEPENDENCY = (
+    '<dependency org="{0.group}" name="{0.artifact}" rev="{0.version}" transitive="false" conf="default->default">{1}</dependency>'
+)
+_ARTIFACT = '<artifact name="{0.artifact}" type="{0.extension}" ext="{0.extension}" m:classifier="{0.classifier}"/>'
+_WITHOUT_POMS = (
+    '<ivysettings><settings defaultResolver="central"/>'
+    '<resolvers><ibiblio name="central" m2compatible="true" usepoms="false"/></resolvers></ivysettings>'
+)
+"""Archives are taken as they are: what their POMs refer to need not be there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +112,7 @@ def _given(jar: Jar, environ: Mapping[str, str]) -> Path | None:
     if not folder:
         return None
     exact = Path(folder) / jar.file
-    others = sorted(Path(folder).glob(f"{jar.artifact}-[0-9]*.jar"))
+    others = sorted(Path(folder).glob(f"{jar.artifact}-[0-9]*.{jar.extension}"))
     return exact if exact.is_file() else next(reversed(others), None)
 
 
@@ -133,8 +144,12 @@ def _fetch(jars: Sequence[Jar], java: Java, spark: Spark, environ: Mapping[str, 
 
 def _run_ivy(jars: Sequence[Jar], java: Java, spark: Spark, environ: Mapping[str, str], folder: Path) -> None:
     description = folder / "ivy.xml"
-    description.write_text(_IVY + f"<dependencies>{''.join(_DEPENDENCY.format(jar) for jar in jars)}</dependencies></ivy-module>")
+    wanted = "".join(_DEPENDENCY.format(jar, _ARTIFACT.format(jar) if jar.classifier else "") for jar in jars)
+    description.write_text(_IVY + f"<dependencies>{wanted}</dependencies></ivy-module>")
     settings = ["-settings", environ["MILLSTREAM_IVY_SETTINGS"]] if environ.get("MILLSTREAM_IVY_SETTINGS") else []
+    if not settings and any(jar.classifier for jar in jars):
+        (folder / "settings.xml").write_text(_WITHOUT_POMS)
+        settings = ["-settings", str(folder / "settings.xml")]
     ivy = [path for path in spark.jars if path.name.startswith("ivy-")]
     command: list[str | Path] = [java.executable, "-cp", *ivy, "org.apache.ivy.Main", *settings, "-ivy", description, "-confs", "default"]
     command += ["-cache", folder / "ivy", "-retrieve", f"{folder}/[artifact]-[revision].[ext]"]

@@ -40,6 +40,8 @@ class Lowering:
     """The user's functions that SQL can call."""
     memory: dict[str, dict[str, Any]] = field(default_factory=dict)
     """What nodes keep for the length of a run."""
+    keys: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Node → its primary key, as far as nodes are built: given, found in the data, or taken over from what it reads."""
 
     def streaming(self, plan: QueryPlan) -> Stream:
         """The frame that a query's epochs are cut from."""
@@ -72,9 +74,12 @@ class Lowering:
     ) -> DataFrame:
         context = self.context(node, clock, event_times)
         if isinstance(node.component, Source):
-            return stamped(node.component.read(spark, context), node, clock, watched)
+            read = node.component.read(spark, context)
+            self._remember_key(node, node.primary_key or node.component.key_columns(context), read)
+            return stamped(read, node, clock, watched)
         assert isinstance(node.component, Transform)
         applied = node.component.apply({name: frames[name] for name in node.inputs}, context)
+        self._remember_key(node, node.primary_key or self._inherited(node), applied)
         return stamped(applied, node, clock, watched and not node.stateful)
 
     def _marked(self, node: Node, frames: Mapping[str, DataFrame]) -> Mapping[str, DataFrame]:
@@ -95,8 +100,15 @@ class Lowering:
             event_times=event_times or {},
             memory=self.memory.setdefault(node.name, {}),
             pipeline=self.checkpoint.pipeline,
-            primary_key=node.options.primary_key,
+            primary_key=node.options.primary_key or self._inherited(node),
         )
+
+    def _remember_key(self, node: Node, key: tuple[str, ...], frame: DataFrame) -> None:
+        self.keys[node.name] = key if set(key) <= set(frame.columns) else ()
+
+    def _inherited(self, node: Node) -> tuple[str, ...]:
+        """The key of the one node that it reads."""
+        return self.keys.get(node.inputs[0], ()) if len(node.inputs) == 1 else ()
 
     @cached_property
     def varying(self) -> tuple[str, ...]:

@@ -25,7 +25,7 @@ from millstream.engine.commitments import Commitments
 from millstream.engine.counting import count
 from millstream.engine.epochs import EpochLoop
 from millstream.engine.evolution import PlanHistory
-from millstream.engine.failures import translate
+from millstream.engine.failures import text_of, translate
 from millstream.engine.lowering import Lowering, Stream
 from millstream.engine.watermarks import Watermarks
 from millstream.errors import Diagnostic, RunError, TransientError
@@ -213,6 +213,11 @@ class RunningQuery:
 
     def _fail(self, error: BaseException) -> None:
         assert self.loop is not None
+        try:
+            if self._learnt(text_of(error)):
+                return
+        except Exception as away:  # noqa: BLE001 — whoever was asked may be away: that is the failure then
+            error = away
         nodes = (*self.plan.nodes, *self.plan.sinks)
         told = bad_row(error, self.plan, self.progress, self.lowering) or error
         failure = translate(told, nodes, self.loop.failed_node or self.plan.name, self.redact, self.pipeline)
@@ -222,6 +227,16 @@ class RunningQuery:
             return
         self.failure = failure
         self._end("failed")
+
+    def _learnt(self, text: str) -> bool:
+        """Whether a source knows more after this failure: then the query starts again at once."""
+        for node in self.plan.sources:
+            assert isinstance(node.component, Source)
+            if node.component.learns(text, self.lowering.context(node)):
+                self.restart_at = time.monotonic()
+                self.recorder.note(f"query `{self.plan.name}` starts again: `{node.name}` has learnt something new")
+                return True
+        return False
 
     def _schedule(self, failure: TransientError) -> None:
         pause = min(self.settings.restart.backoff.seconds * 2**self.restarts, self.settings.restart.max_backoff.seconds)

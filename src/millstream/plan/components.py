@@ -177,6 +177,15 @@ class Source(Component):
         """Look at the data; the result is pinned in the checkpoint."""
         raise NotImplementedError
 
+    @property
+    def previews(self) -> bool:
+        """Whether the schema is not declared, and `preview` may know it."""
+        return False
+
+    def preview(self, context: NodeContext) -> pa.Schema | None:
+        """What `discover` would find, asked without Spark and within two seconds; nothing is written."""
+        return None
+
     def read(self, spark: SparkSession, context: NodeContext) -> DataFrame:
         raise NotImplementedError
 
@@ -187,6 +196,16 @@ class Source(Component):
     def exhausted(self, offset: Any, context: NodeContext | None = None) -> bool:
         """Whether a bounded source ends at or before this offset. The engine gives the context: an end may be pinned there."""
         return False
+
+    def learns(self, text: str, context: NodeContext) -> bool:
+        """Whether a query's failure told the source something that it has looked up by now, so that the same rows will pass. The query
+        is started again at once, and that counts as no restart.
+        """
+        return False
+
+    def key_columns(self, context: NodeContext) -> tuple[str, ...]:
+        """The primary key that the data names by itself, once the schema is known; it stands for one that the user does not give."""
+        return ()
 
     def rows_between(self, start: Any, end: Any) -> int | None:
         """How many rows lie between two offsets, where they tell; `start` is None at the beginning."""

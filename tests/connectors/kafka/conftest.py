@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 from tests.servers.kafka import Cluster, kafka
+from tests.servers.registry import registry
 
 from millstream.engine.jars import jar_paths
 from millstream.observe.report import Report
 from millstream.plan.topology import Topology
 
-__all__ = ["kafka"]
+__all__ = ["kafka", "registry"]
 
 Rows = list[dict[str, Any]]
 PIPELINE = """
@@ -23,7 +24,7 @@ PIPELINE = """
     sinks:
       out: {{type: file, from: messages, path: out, format: json}}
       letters: {{type: file, path: letters, format: json}}
-    settings: {{trigger: {{type: available_now}}}}
+    settings: {{trigger: {{type: available_now}}{more}}}
 """
 
 
@@ -43,12 +44,13 @@ def read(kafka: Cluster, pipeline: Callable[..., Topology], run: Callable[..., R
         endless: bool = False,
         until: str = "latest",
         name: str = "p",
+        more: str = "",
         reports: list[Report] | None = None,
         **settings: Any,
     ) -> Rows:
         mode = "{type: continuous}" if endless else f"{{type: bounded, until: {until}}}"
         dead = ", on_error: {dead_letter: letters}" if isolate else ""
-        text = PIPELINE.format(address=kafka.address, mode=mode, options=options + dead)
+        text = PIPELINE.format(address=kafka.address, mode=mode, options=options + dead, more=more)
         text = text if dead else text.replace("      letters: {type: file, path: letters, format: json}\n", "")
         report = run(pipeline(text, name), **settings)
         if reports is not None:

@@ -10,8 +10,9 @@ from typing import ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, model_validator
 
+from millstream.connectors.kafka.registry import RegistryComponent
 from millstream.errors import Diagnostic, SetupError
-from millstream.plan.components import Component, Problem
+from millstream.plan.components import Problem
 from millstream.plan.secrets import Secret, TextOrSecret
 
 _MODULES = {
@@ -110,7 +111,7 @@ class KafkaSecurity(BaseModel):
         return f"{_MODULES[self.mechanism or 'PLAIN']} required {' '.join(words)};"
 
 
-class KafkaComponent(Component):
+class KafkaComponent(RegistryComponent):
     """What the source and the sink have in common."""
 
     type: ClassVar[str] = "kafka"

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Literal
 
 from millstream.connectors.kafka.decoding import TRACE
 from millstream.connectors.kafka.parsing import Format
+from millstream.connectors.kafka.registering import Registration
+from millstream.connectors.kafka.registry import REGISTERED
 from millstream.errors import Diagnostic, RunError
 
 if TYPE_CHECKING:
@@ -29,13 +31,15 @@ class Encoding:
     format: Format
     value: tuple[str, ...]
     key: tuple[str, ...]
-    key_format: Literal["string", "json", "bytes"]
+    key_format: Literal["string", "json", "bytes", "avro"]
     options: Mapping[str, str]
     static: Mapping[str, str]
     """Headers that are the same for all."""
     dynamic: Mapping[str, str]
     """Header → column."""
     deletes: Literal["tombstone", "row", "drop"]
+    registration: Registration | None = None
+    """For formats whose schemas are in a registry."""
 
 
 def encoded(frame: DataFrame, encoding: Encoding) -> DataFrame:
@@ -61,7 +65,7 @@ def message_of(frame: DataFrame, encoding: Encoding) -> dict[str, Column]:
     if changes and encoding.deletes == "tombstone":
         value = F.when(F.coalesce(F.col(OP) != "d", F.lit(True)), value)
     headers = _headers(frame, encoding, changes)
-    return {"key": _key(encoding), "value": value, **({} if headers is None else {"headers": headers})}
+    return {"key": _key(frame, encoding), "value": value, **({} if headers is None else {"headers": headers})}
 
 
 def in_lanes(messages: DataFrame, lanes: int) -> DataFrame:
@@ -81,7 +85,10 @@ def in_order(lanes: DataFrame) -> DataFrame:
 def _value(frame: DataFrame, encoding: Encoding) -> Column:
     from pyspark.sql import functions as F
 
-    columns = [F.col(_quoted(name)) for name in _value_columns(frame, encoding)]
+    names = _value_columns(frame, encoding)
+    if encoding.registration is not None and encoding.format in REGISTERED:
+        return encoding.registration.encoded(frame, names, "value")
+    columns = [F.col(_quoted(name)) for name in names]
     if encoding.format == "json":
         return F.to_json(F.struct(*columns), {"ignoreNullFields": "false", **encoding.options}).cast("binary")
     if encoding.format == "csv":
@@ -99,12 +106,14 @@ def _value_columns(frame: DataFrame, encoding: Encoding) -> list[str]:
     return left
 
 
-def _key(encoding: Encoding) -> Column:
+def _key(frame: DataFrame, encoding: Encoding) -> Column:
     from pyspark.sql import functions as F
 
     columns = [F.col(_quoted(name)) for name in encoding.key]
     if not columns:
         return F.lit(None).cast("binary")
+    if encoding.registration is not None and encoding.key_format in REGISTERED:
+        return encoding.registration.encoded(frame, encoding.key, "key")
     if encoding.key_format == "json":
         return F.to_json(F.struct(*columns), {"ignoreNullFields": "false"}).cast("binary")
     if encoding.key_format == "bytes":

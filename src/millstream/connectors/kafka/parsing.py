@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column
     from pyspark.sql.types import StructType
 
-Format = Literal["json", "csv", "string", "bytes"]
+Format = Literal["avro", "json", "json_schema", "protobuf", "csv", "string", "bytes"]
 RAW = "_millstream_raw"
 """Where Spark's parsers put what they cannot read."""
 
@@ -39,7 +39,7 @@ class Part:
         from pyspark.sql import functions as F
         from pyspark.sql.types import StringType
 
-        text = F.col(self.what).cast("string")
+        text = self.text()
         if self.format in {"string", "bytes"}:
             return F.col(self.what) if self.format == "bytes" else text
         schema = _enveloped(self._struct()) if self.envelope else self._struct()
@@ -47,6 +47,12 @@ class Part:
         if not self.strict:
             schema, options = schema.add(RAW, StringType()), {**self.options, "mode": "PERMISSIVE", "columnNameOfCorruptRecord": RAW}
         return F.from_json(text, schema, options) if self.format == "json" else F.from_csv(text, _ddl(schema), options)
+
+    def text(self) -> Column:
+        """What the parser reads."""
+        from pyspark.sql import functions as F
+
+        return F.col(self.what).cast("string")
 
     def columns(self) -> list[Column]:
         """One per field of the schema."""

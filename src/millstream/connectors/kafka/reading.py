@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from millstream.connectors.kafka.decoding import Decoding, decoded
 from millstream.connectors.kafka.parsing import Part
+from millstream.connectors.kafka.protofile import file_part
+from millstream.connectors.kafka.registered import is_registered, registered_part
 from millstream.plan import types
 from millstream.plan.components import REJECT, NodeContext
 
@@ -35,21 +38,28 @@ def pace(source: KafkaSource) -> dict[str, str]:
     return options
 
 
-def first_bad(source: KafkaSource, frame: DataFrame, context: NodeContext) -> str:
+def first_bad(source: KafkaSource, frame: DataFrame, context: NodeContext, topics: Sequence[str]) -> str:
     """The first message that does not fit, with its place."""
-    found = rows(source, frame, replace(context, isolate=True)).where(f"{REJECT} IS NOT NULL").select(f"{REJECT}.*").head()
+    found = rows(source, frame, replace(context, isolate=True), topics).where(f"{REJECT} IS NOT NULL").select(f"{REJECT}.*").head()
     if found is None:
         return ""
     message = json.loads(found["raw"])
     return f"topic {message['topic']}, partition {message['partition']}, offset {message['offset']}: {found['error']}"
 
 
-def rows(source: KafkaSource, frame: DataFrame, context: NodeContext) -> DataFrame:
+def rows(source: KafkaSource, frame: DataFrame, context: NodeContext, topics: Sequence[str] = ()) -> DataFrame:
     """Spark's messages as the source's rows."""
     valued = frame.where("value IS NOT NULL") if source.envelope or source.tombstones == "drop" else frame
-    strict = not context.isolate
-    value = Part(source.format, source.values(), source.options, "value", strict, envelope=source.envelope is not None)
+    strict, spark = not context.isolate, frame.sparkSession
+    if is_registered(source, "value"):
+        value: Part = registered_part(source, topics, "value", spark, context)
+    elif source.schema_file is not None:
+        value = file_part(source.schema_file, source.record or "", source.values())
+    else:
+        value = Part(source.format, source.values(), source.options, "value", strict, envelope=source.envelope is not None)
     key = Part(source.key_format, types.schema(source.key), {}, "key", strict) if source.key else None
+    if is_registered(source, "key"):
+        key = registered_part(source, topics, "key", spark, context)
     header, deletes = source.operation_header or "", source.tombstones == "delete"
     decoding = Decoding(
         context.name, value, key, source.filter, source.include_metadata, context.isolate, header, deletes, source.trace_context

@@ -26,6 +26,7 @@ from millstream.connectors.kafka.encoding import SEQUENCE, Encoding, encoded, me
 from millstream.connectors.kafka.fitting import required, told_apart
 from millstream.connectors.kafka.logbook import Logbook
 from millstream.connectors.kafka.parsing import Format
+from millstream.connectors.kafka.registering import Registration
 from millstream.connectors.kafka.target import NewTopic, find, known, require_client, target_of
 from millstream.connectors.kafka.values import FormatOptions, sink_problems
 from millstream.errors import RunError, TransientError
@@ -75,6 +76,7 @@ class KafkaSink(KafkaComponent, Sink):
         {
             "bootstrap_servers",
             "security",
+            "schema_registry",
             "create",
             "lanes",
             "compression",
@@ -89,13 +91,16 @@ class KafkaSink(KafkaComponent, Sink):
     topic: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,249}$")]
     """The topic."""
     format: Format = "json"
-    """How values are written: `json` objects, `csv` rows, `string` for the text of one column, `bytes` for one as it is."""
+    """How values are written: `avro` records, `json_schema` objects or `protobuf` messages, whose schema goes to a `schema_registry`;
+    `json` objects, `csv` rows, `string` for the text of one column, `bytes` for one as it is."""
+    register_: bool = Field(default=True, alias="register")
+    """Whether the schema of the columns is registered when it is new. If not, rows are written with the subject's latest schema."""
     options: FormatOptions = Field(default={})
     """Options of Spark's writer for `json` or `csv`, such as `timestampFormat`."""
     key: Columns = ()
     """The columns of the message's key. Default: the primary key, or no key."""
-    key_format: Literal["string", "json", "bytes"] = "string"
-    """How keys are written: as text (several columns are joined by `:`), as a JSON object, or as bytes."""
+    key_format: Literal["string", "json", "bytes", "avro"] = "string"
+    """How keys are written: as text (several columns are joined by `:`), as a JSON object, as bytes, or as an Avro record."""
     value: Columns = ()
     """The columns of the message's value. Default: all but the operation and those that are headers; for text and bytes the column
     `value`, or the first that is not in the key."""
@@ -130,7 +135,7 @@ class KafkaSink(KafkaComponent, Sink):
 
     def problems(self, inputs: Mapping[str, pa.Schema | None], directory: Path) -> list[Problem]:
         schema = next(iter(inputs.values()), None)
-        return [*self.missing(), *sink_problems(self, schema)]
+        return [*self.missing(), *self.registry_problems(self.format, self.key_format, reading=False), *sink_problems(self, schema)]
 
     def prepare(self, spark: SparkSession, context: NodeContext) -> None:
         require_client()
@@ -181,7 +186,9 @@ class KafkaSink(KafkaComponent, Sink):
         key = self.key or context.primary_key
         static = {name: value for name, value in self.headers.items() if isinstance(value, str)}
         dynamic = {name: value.column for name, value in self.headers.items() if isinstance(value, ColumnHeader)}
-        return Encoding(context.name, self.format, self.value, key, self.key_format, self.options, static, dynamic, self.deletes)
+        registration = Registration(self, context.name, context.storage, context.memory, key)
+        plain = (self.format, self.value, key, self.key_format, self.options, static, dynamic, self.deletes)
+        return Encoding(context.name, *plain, registration)
 
     def _limit(self, context: NodeContext) -> int:
         topic = target_of(context).limit

@@ -23,9 +23,12 @@ from millstream.connectors.kafka.decoding import CHANGES, METADATA, TRACE, befor
 from millstream.connectors.kafka.identity import known, require_same
 from millstream.connectors.kafka.parsing import Format
 from millstream.connectors.kafka.positions import Position, pin_ends, pinned_ends, start_options
+from millstream.connectors.kafka.protofile import file_columns
 from millstream.connectors.kafka.reading import first_bad, pace, rows, spark_options
-from millstream.connectors.kafka.values import FormatOptions, option_problems
-from millstream.errors import RunError, TransientError
+from millstream.connectors.kafka.registered import is_registered, key_of, known_columns, learn
+from millstream.connectors.kafka.registry import LOOK_SECONDS
+from millstream.connectors.kafka.values import FormatOptions, file_problem, option_problems
+from millstream.errors import Diagnostic, RunError, TransientError
 from millstream.plan import types
 from millstream.plan.components import NodeContext, Problem, Source
 from millstream.plan.options import Columns, Duration, Expression, SchemaMap
@@ -74,7 +77,7 @@ class KafkaSource(KafkaComponent, Source):
           starting_offsets: earliest
     """
     adjustable: ClassVar[frozenset[str]] = frozenset(
-        {"bootstrap_servers", "security", "max_rows_per_epoch", "min_rows", "max_wait", "on_data_loss", "consumer"}
+        {"bootstrap_servers", "security", "schema_registry", "max_rows_per_epoch", "min_rows", "max_wait", "on_data_loss", "consumer"}
     )
 
     topic: str | None = None
@@ -83,19 +86,25 @@ class KafkaSource(KafkaComponent, Source):
     """Several topics with messages of one kind."""
     pattern: str | None = None
     """All topics whose whole name matches this regular expression, also those that come later."""
-    format: Format
-    """How values are written: `json` objects, `csv` rows, `string` for text, `bytes` as they are."""
+    format: Format = "avro"
+    """How values are written: `avro` records, `json_schema` objects or `protobuf` messages, whose schemas are in a `schema_registry`;
+    `json` objects, `csv` rows, `string` for text, `bytes` as they are. Protobuf is decoded in Python's workers, and the slowest of them."""
     columns: SchemaMap | None = Field(default=None, alias="schema")
-    """Column → type, for `json` and `csv`. Text and bytes have one column, `value`."""
+    """Column → type, for `json` and `csv`. Text and bytes have one column, `value`. With a registry it chooses columns; by default they
+    are those of the subject's latest schema at the first start, which stays the schema that everything is read with."""
+    schema_file: Path | None = None
+    """A file with the schema, for `protobuf` without a registry: a `.proto` text, which may import others of its folder, or a compiled
+    descriptor set. Values are bare messages then; `record` chooses the message."""
     options: FormatOptions = Field(default={})
     """Options of Spark's parser for `json` or `csv`, such as `delimiter` or `timestampFormat`."""
     key: SchemaMap | None = None
     """Columns of the message's key: column → type. Default: the key is not read."""
-    key_format: Literal["string", "json", "bytes"] = "string"
-    """How keys are written: as text (several columns are joined by `:`), as a JSON object, or as bytes."""
+    key_format: Literal["string", "json", "bytes", "avro"] = "string"
+    """How keys are written: as text (several columns are joined by `:`), as a JSON object, as bytes, or as Avro, whose schema is the
+    registry's and need not be given."""
     envelope: Literal["debezium"] | None = None
-    """`debezium`: values are Debezium's JSON envelopes, with or without their schema. The columns are those of the row, `_op` says what
-    happened to it (`i`, `u`, `d`), `_seq` in which order. The messages without a value that follow deletes are left out."""
+    """`debezium`: values are Debezium's envelopes, in Avro or in JSON with or without their schema. The columns are those of the row,
+    `_op` says what happened to it (`i`, `u`, `d`), `_seq` in which order. The messages without a value that follow deletes are left out."""
     tombstones: Literal["bad", "delete", "drop"] = "bad"
     """What a message without a value is: a bad row, a delete of its key (`_op` is `d`, the columns of `key` are set), or nothing."""
     operation_header: str | None = None
@@ -134,21 +143,60 @@ class KafkaSource(KafkaComponent, Source):
         return values
 
     def problems(self, inputs: Mapping[str, pa.Schema | None], directory: Path) -> list[Problem]:
-        return [*self.missing(), *option_problems(self)]
+        format_ = "bytes" if self.schema_file else self.format
+        return [*self.missing(), *self.registry_problems(format_, self.key_format, reading=True), *option_problems(self)]
 
     @property
     def bounded(self) -> bool:
         return isinstance(self.mode, BoundedMode)
 
-    def output(self) -> pa.Schema:
+    def output(self) -> pa.Schema | None:
+        if file_problem(self):
+            return None
+        unknown = [is_registered(self, "value") and not self.columns, is_registered(self, "key") and not self.key]
+        return None if any(unknown) else self._output(types.schema(self.key or {}), self.values())
+
+    def discover(self, spark: SparkSession, context: NodeContext) -> pa.Schema:
+        with self._asking(spark, context) as admin:
+            topics = list(self._topics(admin))
+        return self._found(topics, context)
+
+    @property
+    def previews(self) -> bool:
+        return self.output() is None and self.schema_registry is not None
+
+    def preview(self, context: NodeContext) -> pa.Schema | None:
+        return self._found([self.topic] if self.topic else self.topics, context, LOOK_SECONDS) if not self.pattern else None
+
+    def _found(self, topics: Sequence[str], context: NodeContext, seconds: float = 0) -> pa.Schema:
+        key, value = types.schema(self.key or {}), self.values()
+        if is_registered(self, "key") and not self.key:
+            key = known_columns(self, topics, "key", context, seconds)
+        if is_registered(self, "value") and not self.columns:
+            value = known_columns(self, topics, "value", context, seconds)
+        twice = [name for name in value.names if name in key.names]
+        if twice:
+            message = f"`{twice[0]}` is a column of the key and of the value"
+            raise RunError(Diagnostic("MS105", message, help="choose columns with `key` or with `schema`"))
+        return self._output(key, value)
+
+    def _output(self, key: pa.Schema, value: pa.Schema) -> pa.Schema:
         changes = self.envelope or self.operation_header or self.tombstones == "delete"
         more = dict(CHANGES) if changes else {}
         more |= {TRACE: "string"} if self.trace_context else {}
         more |= METADATA if self.include_metadata else {}
-        return pa.schema([*types.schema(self.key or {}), *self.values(), *types.schema(more)])
+        return pa.schema([*key, *value, *types.schema(more)])
+
+    def learns(self, text: str, context: NodeContext) -> bool:
+        return learn(self, [self.topic] if self.topic else self.topics, text, context)
+
+    def key_columns(self, context: NodeContext) -> tuple[str, ...]:
+        return key_of(self, context)
 
     def values(self) -> pa.Schema:
         """The columns of the value."""
+        if self.schema_file is not None and not self.columns:
+            return file_columns(self.schema_file, self.record or "")
         plain = {"value": "binary" if self.format == "bytes" else "string"}
         return types.schema(self.columns or plain)
 
@@ -159,19 +207,20 @@ class KafkaSource(KafkaComponent, Source):
             ends = pin_ends(context.storage, admin, topics, self.mode.until, context.name) if isinstance(self.mode, BoundedMode) else None
         options = {**spark_options(self), **pace(self), **start_options(self.starting_offsets, topics)}
         frame = spark.readStream.format("kafka").options(**options).load()
-        return rows(self, before(frame, ends) if ends is not None else frame, context)
+        return rows(self, before(frame, ends) if ends is not None else frame, context, list(topics))
 
     def table(self, spark: SparkSession, context: NodeContext) -> DataFrame:
         with self._asking(spark, context) as admin:
             topics = self._topics(admin)
         options = {**spark_options(self), **start_options(self.starting_offsets, topics)}
-        return rows(self, spark.read.format("kafka").options(**options).load(), context)
+        return rows(self, spark.read.format("kafka").options(**options).load(), context, list(topics))
 
     def find_bad(self, spark: SparkSession, start: Any, end: Any, context: NodeContext) -> str:
         with self._asking(spark, context) as admin:
-            begin = {"startingOffsets": offsets.written(start)} if start else start_options(self.starting_offsets, self._topics(admin))
+            topics = self._topics(admin)
+        begin = {"startingOffsets": offsets.written(start)} if start else start_options(self.starting_offsets, topics)
         options = {**spark_options(self), **begin, "endingOffsets": offsets.written(end)}
-        return first_bad(self, spark.read.format("kafka").options(**options).load(), context)
+        return first_bad(self, spark.read.format("kafka").options(**options).load(), context, list(topics))
 
     def exhausted(self, offset: Any, context: NodeContext | None = None) -> bool:
         ends = pinned_ends(context.storage) if context is not None and self.bounded else None

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import pyarrow as pa
 from pydantic import BeforeValidator
 
 from millstream.connectors.kafka.decoding import CHANGES, METADATA
+from millstream.connectors.kafka.protofile import file_columns
+from millstream.connectors.kafka.registry import REGISTERED
 from millstream.errors import nearest
 from millstream.plan import expressions, types
 from millstream.plan.components import Problem
@@ -30,7 +32,30 @@ FormatOptions = Annotated[dict[str, str], BeforeValidator(_texts)]
 
 
 def option_problems(source: KafkaSource) -> list[Problem]:
-    return [*_which(source), *_schema(source), *_key(source), *_changes(source), *_filter(source), *_consumer(source)]
+    broken = file_problem(source)
+    return [
+        *([broken] if broken else []),
+        *_which(source),
+        *_schema(source),
+        *_key(source),
+        *_changes(source),
+        *_filter(source),
+        *_consumer(source),
+    ]
+
+
+def file_problem(source: KafkaSource) -> Problem | None:
+    """What is wrong with the file that holds the schema."""
+    if source.schema_file is None:
+        return None
+    if source.format != "protobuf":
+        return Problem("MS008", f"`schema_file` goes with `format: protobuf`, not with {source.format}", "schema_file")
+    try:
+        held = file_columns(source.schema_file, source.record or "")
+    except ValueError as error:
+        return Problem("MS105", str(error), "schema_file")
+    lacking = [name for name in source.columns or {} if name not in held.names]
+    return Problem("MS105", f"the message has no field `{lacking[0]}`", "schema", nearest(lacking[0], held.names)) if lacking else None
 
 
 def _which(source: KafkaSource) -> Iterator[Problem]:
@@ -55,7 +80,8 @@ def _schema(source: KafkaSource) -> Iterator[Problem]:
     nested = [name for name, kind in (source.columns or {}).items() if pa.types.is_nested(types.parse(kind))]
     if source.format == "csv" and nested:
         yield Problem("MS008", f"csv has no way to write `{nested[0]}` as {(source.columns or {})[nested[0]]}", "schema")
-    twice = [name for name in source.values().names if name in (source.key or {})]
+    held: Mapping[str, str] = source.columns or ({} if source.format in REGISTERED else {"value": ""})
+    twice = [name for name in held if name in (source.key or {})]
     if twice:
         yield Problem("MS008", f"`{twice[0]}` is a column of the key and of the value", "key", "rename one of them")
 
@@ -64,19 +90,19 @@ def _key(source: KafkaSource) -> Iterator[Problem]:
     kinds = list((source.key or {}).values())
     if source.key_format == "bytes" and kinds and kinds != ["binary"]:
         yield Problem("MS008", "a key as bytes has one column of type binary", "key", "such as `key: {id: binary}`")
-    if source.key_format != "string" and not source.key:
+    if source.key_format in {"json", "bytes"} and not source.key:
         yield Problem("MS008", "`key_format` says how `key` is written, and there is none", "key_format", "such as `key: {id: int64}`")
     if source.key_format == "string" and any(pa.types.is_nested(types.parse(kind)) for kind in kinds):
         yield Problem("MS008", "a key as text has no way to write lists and structures", "key", "use `key_format: json`")
 
 
 def _changes(source: KafkaSource) -> Iterator[Problem]:
-    if source.envelope and source.format != "json":
-        yield Problem("MS008", f"Debezium's envelopes are JSON here, not {source.format}", "envelope", "use `format: json`")
+    if source.envelope and source.format not in {"json", "avro"}:
+        yield Problem("MS008", f"Debezium's envelopes are Avro or JSON here, not {source.format}", "envelope", "use `format: avro`")
     if source.envelope and (source.tombstones != "bad" or source.operation_header):
         other = "tombstones" if source.tombstones != "bad" else "operation_header"
         yield Problem("MS008", f"an envelope says what happened to a row, and `{other}` would too", other, "leave it out")
-    if source.tombstones == "delete" and not source.key:
+    if source.tombstones == "delete" and not source.key and source.key_format != "avro":
         yield Problem("MS008", "`tombstones: delete` needs `key`: a delete is of a key", "tombstones", "such as `key: {id: int64}`")
     clash = [name for name in (*(source.key or {}), *(source.columns or {})) if name in CHANGES]
     if clash and (source.envelope or source.operation_header or source.tombstones == "delete"):
@@ -84,7 +110,10 @@ def _changes(source: KafkaSource) -> Iterator[Problem]:
 
 
 def _filter(source: KafkaSource) -> Iterator[Problem]:
-    known = [*source.output().names, *METADATA]
+    schema = source.output()
+    if schema is None:
+        return
+    known = [*schema.names, *METADATA]
     for column in expressions.columns_in(source.filter) if source.filter else ():
         name = column.parts[0].name
         if name.lower() not in {each.lower() for each in known}:

@@ -1,0 +1,148 @@
+"""A schema registry with Confluent's interface, asked over HTTP with the standard library alone.
+
+Several addresses are tried in turn. What may pass (no connection, a time-out, an answer of 500 and above) is tried again with growing
+pauses until the time is over; then the error lists what each address said. What cannot pass is told at once: a password that is refused,
+and an address where something answers that is no registry.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import ssl
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+from urllib.parse import quote
+
+from millstream.clients.schemas import Schema, Version, body_of, schema_from
+from millstream.errors import Diagnostic, RunError, TransientError
+
+_JSON = "application/vnd.schemaregistry.v1+json"
+_REQUEST_SECONDS = 5.0
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 2.0
+
+
+class IncompatibleSchemaError(Exception):
+    """The registry's reason not to take a schema."""
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaRegistry:
+    """Where the registry is, and how to log in."""
+
+    urls: tuple[str, ...]
+    username: str = ""
+    password: str = ""
+    ca: str = ""
+    """Authorities that sign its certificate, as PEM text."""
+    seconds: float = 20.0
+    """How long to try."""
+
+    def schema(self, id_: int) -> Schema | None:
+        """The schema of an id; None when the registry has none."""
+        found = self._ask("GET", f"/schemas/ids/{id_}")
+        return schema_from(found) if found is not None else None
+
+    def versions(self, subject: str) -> list[int]:
+        """The versions of a subject, oldest first; none when there is no such subject."""
+        found = self._ask("GET", f"/subjects/{quote(subject, safe='')}/versions")
+        return sorted(map(int, found or []))
+
+    def version(self, subject: str, version: int | Literal["latest"] = "latest") -> Version | None:
+        found = self._ask("GET", f"/subjects/{quote(subject, safe='')}/versions/{version}")
+        return Version(subject, int(found["version"]), int(found["id"]), schema_from(found)) if found is not None else None
+
+    def subjects(self) -> list[str]:
+        return sorted(self._ask("GET", "/subjects") or [])
+
+    def register(self, subject: str, schema: Schema) -> int:
+        """The schema's id, which it has already or gets now."""
+        found = self._ask("POST", f"/subjects/{quote(subject, safe='')}/versions", body_of(schema))
+        return int(found["id"])
+
+    def objections(self, subject: str, schema: Schema) -> list[str]:
+        """Why the schema would be refused as the subject's next one; empty when it would not."""
+        path = f"/compatibility/subjects/{quote(subject, safe='')}/versions/latest?verbose=true"
+        found = self._ask("POST", path, body_of(schema))
+        if found is None or found.get("is_compatible", True):
+            return []
+        return list(map(str, found.get("messages") or ["the schemas are not compatible"]))
+
+    def _ask(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
+        """The answer; None when what was asked for is not there."""
+        end, pause = time.monotonic() + self.seconds, _FIRST_PAUSE
+        while True:
+            said = []
+            for url in self.urls:
+                try:
+                    return self._answer(url.rstrip("/"), method, path, body)
+                except (OSError, TimeoutError) as error:  # refused connections, time-outs and 5xx alike
+                    said.append(f"{url}: {_reason(error)}")
+            if time.monotonic() + pause >= end:
+                raise TransientError(_unreachable(self.urls, said, self.seconds))
+            time.sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE)
+
+    def _answer(self, url: str, method: str, path: str, body: Mapping[str, Any] | None) -> Any:
+        headers = {"Accept": f"{_JSON}, application/json", "Content-Type": _JSON}
+        if self.username:
+            headers["Authorization"] = "Basic " + base64.b64encode(f"{self.username}:{self.password}".encode()).decode()
+        request = urllib.request.Request(url + path, json.dumps(body).encode() if body else None, headers, method=method)
+        try:
+            with urllib.request.urlopen(request, timeout=min(_REQUEST_SECONDS, self.seconds), context=self._trust(url)) as answer:
+                text = answer.read()
+        except urllib.error.HTTPError as error:
+            if error.code >= 500:
+                raise
+            return _refusal(url + path, error)
+        try:
+            return json.loads(text)
+        except ValueError:
+            raise RunError(_stranger(url + path, "answers, and not in JSON")) from None
+
+    def _trust(self, url: str) -> ssl.SSLContext | None:
+        if not url.startswith("https:"):
+            return None
+        return ssl.create_default_context(cadata=self.ca or None)
+
+
+def _refusal(url: str, error: urllib.error.HTTPError) -> None:
+    """What an answer of 400 to 499 means: nothing there, or an error that no other attempt mends."""
+    try:
+        said = json.loads(error.read())
+        code, words = int(said["error_code"]), str(said.get("message") or "")
+    except (ValueError, TypeError, KeyError):
+        code, words = 0, ""
+    if error.code in {401, 403}:
+        help_ = "see `username` and `password` under `schema_registry`"
+        raise RunError(Diagnostic("MS092", f"the schema registry at `{url}` refuses access: {error.code} {error.reason}", help=help_))
+    if error.code == 404 and code:
+        return
+    if error.code == 409:
+        raise IncompatibleSchemaError(words)
+    if not code:
+        raise RunError(_stranger(url, f"answers {error.code}, and not like a schema registry"))
+    raise RunError(Diagnostic("MS101", f"the schema registry refuses `{url}`: {words or error.reason}"))
+
+
+def _reason(error: BaseException) -> str:
+    inner = getattr(error, "reason", None)
+    if isinstance(error, urllib.error.HTTPError):
+        return f"{error.code} {error.reason}"
+    if isinstance(inner, OSError):
+        error = inner
+    return (getattr(error, "strerror", None) or str(inner or error) or type(error).__name__).lower()
+
+
+def _unreachable(urls: tuple[str, ...], said: list[str], seconds: float) -> Diagnostic:
+    message = f"the schema registry does not answer at `{', '.join(urls)}`, tried for {seconds:g} s"
+    return Diagnostic("MS100", message, detail="\n".join(said), help="is the address right, and reachable from this machine?")
+
+
+def _stranger(url: str, what: str) -> Diagnostic:
+    help_ = "is a part of the address missing? Apicurio's ends in `/apis/ccompat/v7`"
+    return Diagnostic("MS101", f"`{url}` {what}", help=help_)

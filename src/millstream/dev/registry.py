@@ -1,0 +1,135 @@
+"""A real schema registry beside the broker: Apicurio, whose Confluent-compatible interface every Kafka client speaks.
+
+It keeps its schemas in memory, listens on loopback, and runs inside a JVM that ends with Python (`gateway.py`). The archive is locked
+like every jar, fetched once and unpacked once, into the cache. Apicurio accepts any schema unless told otherwise; here it is told what
+Confluent's registry does by default: a new schema must be able to read what was written with the last one.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tarfile
+import tempfile
+import urllib.request
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from millstream.dev.gateway import Gateway, reason
+from millstream.dev.ports import HOST, free_port, require_free
+from millstream.engine.jarlock import Jar
+from millstream.engine.jars import fetch_jars
+from millstream.engine.java import Java, find_java
+from millstream.engine.machine import find_spark
+from millstream.engine.scratch import Scratch, make_scratch
+from millstream.errors import Diagnostic, SetupError
+
+APICURIO = "3.0.9"
+ARCHIVE = Jar(
+    group="io.apicurio",
+    artifact="apicurio-registry-app",
+    version=APICURIO,
+    size=108860403,
+    sha256="2b28181501a20cbf6efcd77f9b7153908fc01f3d3a7c32024c0bd9e1b04c8a43",
+    extension="tar.gz",
+    classifier="all",
+)
+_RUNNER = f"apicurio-registry-app-{APICURIO}-runner.jar"
+_SECONDS = 10
+
+
+@dataclass
+class Registry:
+    """A registry that runs, or that was stopped and can be started again, empty."""
+
+    java: Java
+    jars: tuple[Path, ...]
+    scratch: Scratch
+    port: int
+
+    @property
+    def url(self) -> str:
+        return f"http://{HOST}:{self.port}/apis/ccompat/v7"
+
+    @property
+    def running(self) -> bool:
+        return self.gateway.running
+
+    @cached_property
+    def gateway(self) -> Gateway:
+        listens = (f"-Dquarkus.http.host={HOST}", f"-Dquarkus.http.port={self.port}")
+        # nobody reads its standard output: the registry would stand still as soon as the pipe is full
+        logs = (
+            "-Dquarkus.log.console.stderr=true",
+            "-Dquarkus.log.level=WARN",
+            "-Djava.util.logging.manager=org.jboss.logmanager.LogManager",
+        )
+        return Gateway(self.java, self.jars, (*listens, *logs), self.scratch.path / "registry.log")
+
+    def start(self) -> None:
+        """Start; returns when clients can connect."""
+        if not self.gateway.launch():
+            raise SetupError(self._failure("its JVM ended before it was ready"))
+        try:
+            self.gateway.jvm.io.quarkus.runner.ApplicationImpl().start(self.gateway.texts([]))
+            self.compatibility("BACKWARD")
+        except Exception as error:  # noqa: BLE001 — whatever Java says is told
+            said = reason(error)
+            self.gateway.end()
+            raise SetupError(self._failure(said)) from None
+
+    def compatibility(self, level: str, subject: str = "") -> None:
+        """What a new schema must be able to do: `BACKWARD`, `FORWARD`, `FULL`, `NONE`."""
+        url, data = f"{self.url}/config/{subject}".rstrip("/"), json.dumps({"compatibility": level}).encode()
+        request = urllib.request.Request(url, data, {"Content-Type": "application/json"}, method="PUT")
+        urllib.request.urlopen(request, timeout=_SECONDS).close()
+
+    def stop(self) -> None:
+        """End it; its schemas go with it."""
+        self.gateway.end()
+        self.scratch.remove()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.stop()
+
+    def _failure(self, said: str) -> Diagnostic:
+        message = f"the schema registry did not start: {said}"
+        return Diagnostic("MS047", message, detail=self.gateway.tail(), help="`millstream doctor` checks the machine")
+
+
+def start_registry(port: int = 0, environ: Mapping[str, str] = os.environ, progress: Callable[[str], None] = lambda _: None) -> Registry:
+    """A new registry that answers; `port` 0 takes a free one. The archive is fetched first when it is missing."""
+    if port:
+        require_free(port, "the schema registry")
+    java, spark = find_java(environ), find_spark()
+    (archive,) = fetch_jars([ARCHIVE], java, progress, environ, spark)
+    gateway = [path for path in spark.jars if path.name.startswith("py4j-")]
+    registry = Registry(java, (*gateway, unpacked(archive) / _RUNNER), make_scratch(), port or free_port())
+    try:
+        registry.start()
+    except BaseException:
+        registry.stop()
+        raise
+    return registry
+
+
+def unpacked(archive: Path) -> Path:
+    """The folder beside the archive; it has its name only when it is complete."""
+    folder = archive.with_name(archive.name.removesuffix(".tar.gz"))
+    if folder.is_dir():
+        return folder
+    with tempfile.TemporaryDirectory(prefix=".unpack-", dir=archive.parent) as temporary, tarfile.open(archive) as packed:
+        packed.extractall(Path(temporary) / "whole", filter="data")
+        try:
+            (Path(temporary) / "whole").rename(folder)
+        except OSError:  # another process was first
+            if not folder.is_dir():
+                raise
+    return folder

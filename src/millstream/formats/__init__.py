@@ -1,0 +1,1 @@
+"""Schemas of formats, translated to Arrow and back."""
