@@ -75,8 +75,8 @@ def _by_hand(frame: DataFrame) -> DataFrame:
 
 
 def _ours(writers: int) -> Callable[[DataFrame], DataFrame]:
-    from millstream.connectors.kafka.avro import AvroPart
-    from millstream.connectors.kafka.decoding import Decoding, decoded
+    from millstream.connectors.kafka.reading.decoding import Decoding, decoded
+    from millstream.connectors.kafka.schemas.avro import AvroPart
     from millstream.formats.avro import parse
 
     reader = parse(_nullable(_WRITER))

@@ -15,8 +15,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from millstream.connectors.kafka import publishing
 from millstream.connectors.kafka.sink import KafkaSink
+from millstream.connectors.kafka.writing import publishing
 from millstream.dev.kafka import start_broker
 from millstream.engine.engine import SparkEngine
 from millstream.engine.session import SessionOptions, begin

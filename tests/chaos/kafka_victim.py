@@ -13,8 +13,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from millstream.connectors.kafka import delivery, lanes, sink
-from millstream.connectors.kafka.logbook import Logbook
+from millstream.connectors.kafka import sink
+from millstream.connectors.kafka.writing import delivery, lanes
+from millstream.connectors.kafka.writing.logbook import Logbook
 from millstream.engine.engine import SparkEngine
 from millstream.plan.running import RunOptions
 from millstream.spec.files import load_pipeline

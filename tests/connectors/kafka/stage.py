@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tests.servers.kafka import Cluster
 
-from millstream.connectors.kafka import lanes
+from millstream.connectors.kafka.writing import lanes
 from millstream.errors import Diagnostic, MillstreamError
 from millstream.observe.report import Report
 from millstream.plan.topology import Topology

@@ -11,11 +11,11 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from tests.servers.kafka import Cluster
 
-from millstream.connectors.kafka import lanes
-from millstream.connectors.kafka.lanes import Job
-from millstream.connectors.kafka.properties import writing
 from millstream.connectors.kafka.sink import KafkaSink
-from millstream.connectors.kafka.target import markers
+from millstream.connectors.kafka.writing import lanes
+from millstream.connectors.kafka.writing.lanes import Job
+from millstream.connectors.kafka.writing.properties import writing
+from millstream.connectors.kafka.writing.target import markers
 
 
 @pytest.fixture

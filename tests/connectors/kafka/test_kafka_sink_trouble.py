@@ -15,8 +15,8 @@ import pytest
 from tests.connectors.kafka.stage import TEXT, Stage, stage
 from tests.servers.kafka import Cluster
 
-from millstream.connectors.kafka import lanes
 from millstream.connectors.kafka.sink import KafkaSink
+from millstream.connectors.kafka.writing import lanes
 from millstream.observe.report import Report
 from millstream.plan.topology import Topology
 

@@ -12,7 +12,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
 from millstream.clients.storage import LocalStorage
-from millstream.connectors.kafka.reading import rows
+from millstream.connectors.kafka.reading.rows import rows
 from millstream.connectors.kafka.source import KafkaSource
 from millstream.plan.components import REJECT, NodeContext
 

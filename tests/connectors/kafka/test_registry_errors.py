@@ -18,7 +18,7 @@ from tests.servers.registry import Schemas, record
 
 from millstream.clients.schemaregistry import SchemaRegistry
 from millstream.clients.schemas import Schema
-from millstream.connectors.kafka import registry as options
+from millstream.connectors.kafka.schemas import registry as options
 from millstream.errors import RunError, TransientError
 
 Rows = list[dict[str, Any]]

@@ -10,7 +10,7 @@ from typing import ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, model_validator
 
-from millstream.connectors.kafka.registry import RegistryComponent
+from millstream.connectors.kafka.schemas.registry import RegistryComponent
 from millstream.errors import Diagnostic, SetupError
 from millstream.plan.components import Problem
 from millstream.plan.secrets import Secret, TextOrSecret

@@ -18,15 +18,15 @@ from typing import TYPE_CHECKING, ClassVar
 import pyarrow as pa
 
 from millstream.clients.kafka import KafkaAdmin, opened
-from millstream.connectors.kafka import properties
-from millstream.connectors.kafka.delivery import Delivery
-from millstream.connectors.kafka.encoding import SEQUENCE, Encoding, encoded, message_of
-from millstream.connectors.kafka.fitting import required, told_apart
-from millstream.connectors.kafka.logbook import Logbook
-from millstream.connectors.kafka.registering import Registration
-from millstream.connectors.kafka.sinkoptions import ColumnHeader, KafkaSinkOptions
-from millstream.connectors.kafka.target import NewTopic, find, known, require_client, target_of
+from millstream.connectors.kafka.schemas.registering import Registration
 from millstream.connectors.kafka.values import sink_problems
+from millstream.connectors.kafka.writing import properties
+from millstream.connectors.kafka.writing.delivery import Delivery
+from millstream.connectors.kafka.writing.encoding import SEQUENCE, Encoding, encoded, message_of
+from millstream.connectors.kafka.writing.fitting import required, told_apart
+from millstream.connectors.kafka.writing.logbook import Logbook
+from millstream.connectors.kafka.writing.options import ColumnHeader, KafkaSinkOptions
+from millstream.connectors.kafka.writing.target import NewTopic, find, known, require_client, target_of
 from millstream.errors import RunError, TransientError
 from millstream.plan.components import Epoch, Guarantee, LedgerEntry, NodeContext, Problem, Sink, Staged
 

@@ -16,15 +16,15 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pyarrow as pa
 
 from millstream.clients.kafka import KafkaAdmin, Topic, opened
-from millstream.connectors.kafka import offsets
-from millstream.connectors.kafka.decoding import CHANGES, METADATA, TRACE, before
-from millstream.connectors.kafka.identity import known, require_same
-from millstream.connectors.kafka.positions import pin_ends, pinned_ends, start_options
-from millstream.connectors.kafka.protofile import file_columns
-from millstream.connectors.kafka.reading import first_bad, pace, rows, spark_options
-from millstream.connectors.kafka.registered import is_registered, key_of, known_columns, learn
-from millstream.connectors.kafka.registry import LOOK_SECONDS
-from millstream.connectors.kafka.sourceoptions import BoundedMode, KafkaSourceOptions
+from millstream.connectors.kafka.reading import offsets
+from millstream.connectors.kafka.reading.decoding import CHANGES, METADATA, TRACE, before
+from millstream.connectors.kafka.reading.identity import known, require_same
+from millstream.connectors.kafka.reading.options import BoundedMode, KafkaSourceOptions
+from millstream.connectors.kafka.reading.positions import pin_ends, pinned_ends, start_options
+from millstream.connectors.kafka.reading.rows import first_bad, pace, rows, spark_options
+from millstream.connectors.kafka.schemas.protofile import file_columns
+from millstream.connectors.kafka.schemas.registered import is_registered, key_of, known_columns, learn
+from millstream.connectors.kafka.schemas.registry import LOOK_SECONDS
 from millstream.connectors.kafka.values import file_problem, option_problems
 from millstream.errors import Diagnostic, RunError, TransientError
 from millstream.plan import types

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import pyarrow as pa
 from pydantic import BeforeValidator
 
-from millstream.connectors.kafka.decoding import CHANGES, METADATA
-from millstream.connectors.kafka.protofile import file_columns
-from millstream.connectors.kafka.registry import REGISTERED
+from millstream.connectors.kafka.reading.decoding import CHANGES, METADATA
+from millstream.connectors.kafka.schemas.protofile import file_columns
+from millstream.connectors.kafka.schemas.registry import REGISTERED
 from millstream.errors import nearest
 from millstream.plan import expressions, types
 from millstream.plan.components import Problem

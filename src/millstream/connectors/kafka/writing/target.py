@@ -15,8 +15,8 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from millstream.clients.kafka import KafkaAdmin
-from millstream.connectors.kafka.lanes import Job, marker
 from millstream.connectors.kafka.values import FormatOptions
+from millstream.connectors.kafka.writing.lanes import Job, marker
 from millstream.errors import Diagnostic, RunError, SetupError, TransientError, nearest
 from millstream.plan.components import NodeContext
 

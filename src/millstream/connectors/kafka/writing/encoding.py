@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from millstream.connectors.kafka.decoding import TRACE
-from millstream.connectors.kafka.parsing import Format
-from millstream.connectors.kafka.registering import Registration
-from millstream.connectors.kafka.registry import REGISTERED
+from millstream.connectors.kafka.reading.decoding import TRACE
+from millstream.connectors.kafka.reading.parsing import Format
+from millstream.connectors.kafka.schemas.registering import Registration
+from millstream.connectors.kafka.schemas.registry import REGISTERED
 from millstream.errors import Diagnostic, RunError
 
 if TYPE_CHECKING:

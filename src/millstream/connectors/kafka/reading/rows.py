@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from millstream.connectors.kafka.decoding import Decoding, decoded
-from millstream.connectors.kafka.parsing import Part
-from millstream.connectors.kafka.protofile import file_part
-from millstream.connectors.kafka.registered import is_registered, registered_part
+from millstream.connectors.kafka.reading.decoding import Decoding, decoded
+from millstream.connectors.kafka.reading.parsing import Part
+from millstream.connectors.kafka.schemas.protofile import file_part
+from millstream.connectors.kafka.schemas.registered import is_registered, registered_part
 from millstream.plan import types
 from millstream.plan.components import REJECT, NodeContext
 

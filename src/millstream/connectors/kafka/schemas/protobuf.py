@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from millstream.connectors.kafka.parsing import Part
+from millstream.connectors.kafka.reading.parsing import Part
 from millstream.formats import protobuf, protobufwriting
 
 if TYPE_CHECKING:

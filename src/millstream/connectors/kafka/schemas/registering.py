@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 from millstream.clients.schemaregistry import IncompatibleSchemaError, SchemaRegistry
 from millstream.clients.schemas import Schema
 from millstream.clients.storage import Storage
-from millstream.connectors.kafka.library import Library
-from millstream.connectors.kafka.protobuf import encoding, on_arrays
-from millstream.connectors.kafka.registry import What
+from millstream.connectors.kafka.schemas.library import Library
+from millstream.connectors.kafka.schemas.protobuf import encoding, on_arrays
+from millstream.connectors.kafka.schemas.registry import What
 from millstream.errors import Diagnostic, RunError
 from millstream.formats import avro, avrowriting, jsonschema, protobufwriting
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from millstream.connectors.kafka.protobuf import ProtobufPart
+from millstream.connectors.kafka.schemas.protobuf import ProtobufPart
 from millstream.formats import protobuf, protoc
 
 

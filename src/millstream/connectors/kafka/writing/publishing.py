@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from millstream.connectors.kafka import lanes
+from millstream.connectors.kafka.writing import lanes
 from millstream.errors import Diagnostic, RunError, TransientError
 from millstream.plan import shipping
 from millstream.plan.components import Epoch

@@ -12,13 +12,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from millstream.clients.writing import write
-from millstream.connectors.kafka.claims import claim
-from millstream.connectors.kafka.encoding import in_lanes, in_order
-from millstream.connectors.kafka.lanes import Job
-from millstream.connectors.kafka.logbook import Logbook, Plan
-from millstream.connectors.kafka.publishing import given_up, publish, refuse
-from millstream.connectors.kafka.shuffling import into_lanes, shuffle
-from millstream.connectors.kafka.target import markers
+from millstream.connectors.kafka.writing.claims import claim
+from millstream.connectors.kafka.writing.encoding import in_lanes, in_order
+from millstream.connectors.kafka.writing.lanes import Job
+from millstream.connectors.kafka.writing.logbook import Logbook, Plan
+from millstream.connectors.kafka.writing.publishing import given_up, publish, refuse
+from millstream.connectors.kafka.writing.shuffling import into_lanes, shuffle
+from millstream.connectors.kafka.writing.target import markers
 from millstream.errors import Diagnostic, RunError
 from millstream.plan.components import Epoch, LedgerEntry, Staged
 

@@ -7,9 +7,9 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from millstream.connectors.kafka.connection import KafkaComponent
-from millstream.connectors.kafka.parsing import Format
-from millstream.connectors.kafka.target import NewTopic
+from millstream.connectors.kafka.reading.parsing import Format
 from millstream.connectors.kafka.values import FormatOptions
+from millstream.connectors.kafka.writing.target import NewTopic
 from millstream.plan.components import Guarantee
 from millstream.plan.options import Columns, Duration, Size
 

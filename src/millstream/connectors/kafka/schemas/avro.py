@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from millstream.connectors.kafka.parsing import Part
+from millstream.connectors.kafka.reading.parsing import Part
 from millstream.formats.avro import AvroSchema
 
 if TYPE_CHECKING:

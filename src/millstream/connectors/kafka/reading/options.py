@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from millstream.connectors.kafka.connection import KafkaComponent
-from millstream.connectors.kafka.parsing import Format
-from millstream.connectors.kafka.positions import Position
+from millstream.connectors.kafka.reading.parsing import Format
+from millstream.connectors.kafka.reading.positions import Position
 from millstream.connectors.kafka.values import FormatOptions
 from millstream.plan.options import Columns, Duration, Expression, SchemaMap
 

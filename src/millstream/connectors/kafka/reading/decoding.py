@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from millstream.clients.kafka import Offsets
-from millstream.connectors.kafka.parsing import Part
+from millstream.connectors.kafka.reading.parsing import Part
 from millstream.plan.components import REJECT
 
 if TYPE_CHECKING:

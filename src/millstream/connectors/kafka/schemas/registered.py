@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from millstream.connectors.kafka.avro import AvroPart, enveloped, refusals, row_type, unseen
-from millstream.connectors.kafka.library import Known, Library
-from millstream.connectors.kafka.parsing import Part
-from millstream.connectors.kafka.protobuf import ProtobufPart
-from millstream.connectors.kafka.registry import AGAIN_SECONDS, REGISTERED, SECONDS, What
+from millstream.connectors.kafka.reading.parsing import Part
+from millstream.connectors.kafka.schemas.avro import AvroPart, enveloped, refusals, row_type, unseen
+from millstream.connectors.kafka.schemas.library import Known, Library
+from millstream.connectors.kafka.schemas.protobuf import ProtobufPart
+from millstream.connectors.kafka.schemas.registry import AGAIN_SECONDS, REGISTERED, SECONDS, What
 from millstream.errors import Diagnostic, RunError, TransientError, nearest
 from millstream.formats import avro, jsonschema, protobuf
 from millstream.plan import types

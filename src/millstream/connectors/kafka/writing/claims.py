@@ -10,8 +10,8 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
-from millstream.connectors.kafka.lanes import Job, Outcome, commit, failure, mark, marker, weigh
-from millstream.connectors.kafka.producing import Writer
+from millstream.connectors.kafka.writing.lanes import Job, Outcome, commit, failure, mark, marker, weigh
+from millstream.connectors.kafka.writing.producing import Writer
 
 _AT_ONCE = 8
 
