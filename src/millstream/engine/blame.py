@@ -16,7 +16,7 @@ from millstream.errors import Diagnostic, RunError
 from millstream.plan.components import Source
 from millstream.plan.cutting import QueryPlan
 
-_MALFORMED = ("MALFORMED_RECORD_IN_PARSING", "MALFORMED_CSV_RECORD")
+_MALFORMED = ("MALFORMED_RECORD_IN_PARSING", "MALFORMED_CSV_RECORD", "Malformed records are detected")
 _HELP = "`on_error: drop` leaves such rows out, `on_error: {dead_letter: SINK}` keeps them"
 
 

@@ -1,8 +1,9 @@
 """Avro messages become columns by Spark's own reader: one branch per writer's schema, all of them into one reader's schema.
 
 A message begins with a zero byte and the id of its schema. Avro's own resolution leads from the writer's schema to the reader's: fields
-that were added, removed, promoted or made optional. Spark answers a message that cannot be decoded with a row of nulls, which good
-messages may be too; so the reader's schema has one more field, with a default, that no writer has. It is null in a bad row alone.
+that were added, removed, promoted or made optional. Where bad messages are kept apart, Spark answers one with a row of nulls, which good
+messages may be too; so the reader's schema has one more field then, with a default, that no writer has. It is null in a bad row alone.
+Where they stop the query, Spark stops at once, and the place is found afterwards: that is faster.
 
 An id that nobody has seen stops the query with a mark. The driver fetches the schema and starts again (`Source.learns`).
 """
@@ -42,7 +43,8 @@ class AvroPart(Part):
         from pyspark.sql import functions as F
         from pyspark.sql.avro.functions import from_avro
 
-        options = {"avroSchema": marked(self.reader).text(), "mode": "PERMISSIVE"}
+        reader = self.reader if self.strict else marked(self.reader)
+        options = {"avroSchema": reader.text(), "mode": "FAILFAST" if self.strict else "PERMISSIVE"}
         body = F.expr(f"substring({self.what}, {_HEADER + 1})")
         found = F.when(F.col(self.what).isNull(), F.lit(None))
         for id_, writer in sorted(self.writers.items(), reverse=True):
@@ -71,7 +73,7 @@ class AvroPart(Part):
         from pyspark.sql import functions as F
 
         parsed = F.col(self.column)
-        whole = parsed.getField(WHOLE) if self.reader.record is not None else parsed
+        whole = parsed if self.strict or self.reader.record is None else parsed.getField(WHOLE)
         # good messages, which most are, are judged by one look
         found = F.when(whole.isNotNull(), F.lit(None).cast("string")).when(F.col(self.what).isNull(), f"the message has no {self.what}")
         found = found.when(~self._headed(), f"the {self.what} does not begin with a zero byte and the id of a schema")

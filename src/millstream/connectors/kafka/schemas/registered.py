@@ -70,7 +70,7 @@ def registered_part(source: KafkaSource, topics: Sequence[str], what: What, spar
     refused |= {id_: f"schema {id_} is not in the registry (subject `{subject}`)" for id_ in lost}
     kept = {id_: text for id_, text in writers.items() if id_ not in refused}
     envelope = what == "value" and source.envelope is not None
-    return AvroPart("avro", columns, {}, what, False, envelope, context.name, schema, kept, refused)
+    return AvroPart("avro", columns, {}, what, not context.isolate, envelope, context.name, schema, kept, refused)
 
 
 def learn(source: KafkaSource, topics: Sequence[str], text: str, context: NodeContext) -> bool:
