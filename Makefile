@@ -6,6 +6,7 @@ endif
 VENV := .venv
 BIN := $(VENV)/bin
 TIMED := $(BIN)/python -m tools.timed
+KAFKA := tests/connectors/kafka tests/chaos tests/dev tests/test_kafka_examples.py
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test check lint types contracts fast spark docs bench lock clean
@@ -37,7 +38,8 @@ test: .make/dev ## Lint, types, contracts and the whole test suite
 	          "types" "$(BIN)/mypy" \
 	          "contracts" "$(BIN)/lint-imports" \
 	          "tests without a JVM" "$(BIN)/pytest -m 'not spark'" \
-	          "tests with Spark" "$(BIN)/pytest -m spark"
+	          "tests with Spark" "$(BIN)/pytest -m spark $(KAFKA:%=--ignore %)" \
+	          "+ tests with Kafka" "$(BIN)/pytest -m spark $(KAFKA)"
 
 check: .make/dev ## The quick lane: everything that needs no JVM
 	@$(TIMED) "lint" "$(BIN)/ruff check . && $(BIN)/ruff format --check ." \

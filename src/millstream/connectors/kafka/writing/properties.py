@@ -30,6 +30,7 @@ def writing(sink: KafkaSink, limit: int = _USUAL) -> dict[str, Any]:
         "message.max.bytes": max(limit, _USUAL) + _ROOM,
         "transaction.timeout.ms": sink.transaction_timeout.milliseconds,
         "delivery.report.only.error": True,
+        "topic.metadata.propagation.max.ms": 5000,  # the topic was there at the start: one that is gone need not be waited for
         **sink.producer,
     }
 
