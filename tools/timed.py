@@ -27,7 +27,7 @@ class Part:
 
     @classmethod
     def begin(cls, name: str, command: str) -> Part:
-        said = tempfile.TemporaryFile() if name.startswith("+") else None
+        said = tempfile.TemporaryFile() if name.startswith("+") else None  # noqa: SIM115 — it lives as long as the part
         print(f"\n== {name}", flush=True)
         process = subprocess.Popen(["bash", "-c", command], stdout=said, stderr=subprocess.STDOUT if said else None)
         return cls(name.lstrip("+ "), process, time.monotonic(), said)
@@ -60,7 +60,7 @@ def main(arguments: list[str]) -> int:
 
 def _ended(together: list[Part]) -> list[Part]:
     parts, together[:] = list(together), []
-    while any([part.running() for part in parts]):
+    while sum(part.running() for part in parts):
         time.sleep(0.05)
     for part in parts:
         part.show()
