@@ -72,6 +72,7 @@ class RunningQuery:
     def start(self) -> None:
         """Start, or start again. Failures while starting are the query's failures."""
         self.restart_at = None
+        self._let_go()
         query = self.progress
         self.loop = EpochLoop(self.history.plan_for, query, self.lowering, self.recorder, self.stopping.is_set, bounded=self.bounded)
         if self.plan.flushes and query.flushed():
@@ -260,8 +261,14 @@ class RunningQuery:
         else:
             self._end(state)
 
+    def _let_go(self) -> None:
+        """Spark's query knows the loop, and the loop the query: neither language could ever free that circle alone."""
+        if self.loop is not None:
+            self.loop.query = None
+
     def _end(self, state: Any) -> None:
         self.done = True
+        self._let_go()
         self.recorder.query_state(self.plan.name, state)
         if state == "done" and self.bounded:
             self.checkpoint.finish(self.plan.name, datetime.now(UTC).isoformat(timespec="seconds"))
