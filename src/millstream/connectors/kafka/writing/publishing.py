@@ -37,6 +37,8 @@ def publish(messages: DataFrame, job: lanes.Job, epoch: Epoch) -> list[int]:
             if all(each.outcome in {"done", "held"} for each in found):
                 return [each.lane for each in found]
             _require_time(found, job, epoch, time.monotonic() - started)
+            if turn and any("UNKNOWN_TOPIC" in each.detail for each in found):
+                break  # it is gone, or the cluster is not itself: the next start looks
         time.sleep(min(0.2 * 2**turn, 3))
     raise given_up(found, epoch)
 
