@@ -58,6 +58,11 @@ class Decoding:
         return [part for part in (self.key, self.value) if part]
 
     @property
+    def plain(self) -> bool:
+        """Whether rows are JSON values that the parser itself stops at when they are bad, and nothing else is looked at."""
+        return not (self.isolate or self.key or self.changes) and self.value.strict and self.value.format == "json"
+
+    @property
     def changes(self) -> bool:
         """Whether the rows are a changelog."""
         return self.value.envelope or bool(self.header) or self.deletes
@@ -68,6 +73,8 @@ def decoded(frame: DataFrame, decoding: Decoding) -> DataFrame:
     from pyspark.sql import functions as F
 
     parts = decoding.parts
+    if decoding.plain:
+        return _chosen(_parsed_or_refused(frame, decoding), decoding)
     parsed = frame.select("*", F.spark_partition_id().alias(_HERE), *[part.parsed().alias(part.column) for part in parts])
     error = _error(decoding)
     if decoding.isolate:
@@ -79,6 +86,16 @@ def decoded(frame: DataFrame, decoding: Decoding) -> DataFrame:
     short = F.raise_error(F.concat(_place(decoding.node), F.lit(": the message does not fit the format or the schema")))
     sure = [F.when(error.isNull(), F.col(part.column)).otherwise(short).alias(part.column) for part in parts]
     return _chosen(fine.select(*frame.columns, *sure), decoding)
+
+
+def _parsed_or_refused(frame: DataFrame, decoding: Decoding) -> DataFrame:
+    """Where a null is all that can be wrong: the parsed value itself refuses, and the condition sees to it that somebody parses."""
+    from pyspark.sql import functions as F
+
+    reason = F.when(F.col("value").isNull(), ": the message has no value").otherwise(": the value holds no JSON object")
+    value = F.coalesce(decoding.value.parsed(), F.raise_error(F.concat(_place(decoding.node), reason)))
+    parsed = frame.select("*", F.spark_partition_id().alias(_HERE), value.alias(decoding.value.column))
+    return parsed.where((F.col(_HERE) >= 0) & F.col(decoding.value.column).isNotNull())
 
 
 def before(frame: DataFrame, ends: Offsets) -> DataFrame:
