@@ -139,7 +139,7 @@ def settings_of(topology: Topology) -> list[tuple[str, Any, str]]:
 
 def options_of(connection: Connection) -> list[tuple[str, Any, str]]:
     """Option of a connection, value and the place it comes from; secrets are not shown."""
-    from millstream.plan.secrets import masked
+    from millstream.secrets import masked
 
     values = _flat(masked("", connection.options))
     return [(name, value, connection.origins.get(name, "pipeline")) for name, value in values.items()]

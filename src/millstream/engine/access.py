@@ -20,8 +20,8 @@ from millstream.engine.session import Session, SessionOptions, begin
 from millstream.errors import Diagnostic, MillstreamError, UsageError
 from millstream.plan.cutting import cut
 from millstream.plan.running import checkpoint_of
-from millstream.plan.secrets import Redactor
 from millstream.plan.topology import Topology
+from millstream.secrets import Redactor
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

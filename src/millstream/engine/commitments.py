@@ -18,8 +18,8 @@ from millstream.observe.facts import Recorder
 from millstream.plan.components import Source
 from millstream.plan.cutting import QueryPlan, cut
 from millstream.plan.nodes import Node
-from millstream.plan.secrets import Redactor
 from millstream.plan.topology import Topology
+from millstream.secrets import Redactor
 
 _PATIENCE_SECONDS = 30
 

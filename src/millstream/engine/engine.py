@@ -23,8 +23,8 @@ from millstream.plan.components import Source
 from millstream.plan.cutting import QueryPlan, cut
 from millstream.plan.rules import check
 from millstream.plan.running import RunOptions, checkpoint_of
-from millstream.plan.secrets import Secret
 from millstream.plan.topology import Topology
+from millstream.secrets import Secret
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

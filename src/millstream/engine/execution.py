@@ -27,9 +27,9 @@ from millstream.plan.components import Source
 from millstream.plan.cutting import QueryPlan
 from millstream.plan.rules import check
 from millstream.plan.running import RunOptions
-from millstream.plan.secrets import Redactor, Secret
 from millstream.plan.settings import RealTime
 from millstream.plan.topology import Topology
+from millstream.secrets import Redactor, Secret
 
 _TICK_SECONDS = 0.1
 _RETAIN = "spark.sql.streaming.minBatchesToRetain"

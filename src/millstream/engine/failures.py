@@ -14,7 +14,7 @@ from millstream.errors import Diagnostic, MillstreamError, RunError, Span, Trans
 from millstream.plan.calls import mentions
 from millstream.plan.nodes import Node
 from millstream.plan.rules import text_place
-from millstream.plan.secrets import Redactor
+from millstream.secrets import Redactor
 
 NODE_MARK = re.compile(r"millstream-node: (\S+)")
 SCHEMA_MARK = "millstream-schema:"

@@ -22,7 +22,7 @@ from millstream.plan.cutting import QueryPlan
 from millstream.plan.document import functions_of
 from millstream.plan.function_rules import calls_of
 from millstream.plan.nodes import Node
-from millstream.plan.secrets import MASK
+from millstream.secrets import MASK
 
 
 class EpochFrames:

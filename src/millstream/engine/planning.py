@@ -20,8 +20,8 @@ from millstream.plan.nodes import Node
 from millstream.plan.rules import check
 from millstream.plan.running import checkpoint_of
 from millstream.plan.schemas import propagate
-from millstream.plan.secrets import Redactor
 from millstream.plan.topology import Topology
+from millstream.secrets import Redactor
 
 
 @dataclass(frozen=True, slots=True)

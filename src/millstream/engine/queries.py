@@ -33,8 +33,8 @@ from millstream.observe.facts import Recorder
 from millstream.plan.components import Sink, Source, Transform
 from millstream.plan.cutting import QueryPlan
 from millstream.plan.realtime import promise
-from millstream.plan.secrets import Redactor
 from millstream.plan.settings import AvailableNow, Interval, Settings
+from millstream.secrets import Redactor
 
 _TICK_MS = 1000
 """How often a node that waits for the clock is asked, unless `trigger` says otherwise."""

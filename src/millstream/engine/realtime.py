@@ -8,6 +8,7 @@ unread and say nothing, so that is refused. A stop waits for the end of the epoc
 from __future__ import annotations
 
 import json
+import time
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +20,9 @@ from millstream.errors import Diagnostic, RunError
 from millstream.observe.facts import EpochFacts
 from millstream.plan.components import Sink, Source
 from millstream.plan.settings import RealTime
+
+_LAST_SECONDS = 10
+"""How long a stop waits for tasks that were told to end."""
 
 
 @dataclass
@@ -32,13 +36,13 @@ class RealTimeQuery(RunningQuery):
 
     def _open(self, stream: Stream) -> StreamingQuery:
         (sink,) = self.plan.sinks
-        assert isinstance(sink.component, Sink) and isinstance(self.settings.trigger, RealTime)
+        assert isinstance(sink.component, Sink)
         self._require_slots()
         writer = sink.component.stream(stream.frame, self.lowering.context(sink)).outputMode("update")
         writer = writer.option("checkpointLocation", self.progress.url).queryName(self.plan.name)
         jvm: Any = self.lowering.spark._jvm
         trigger = jvm.org.apache.spark.sql.execution.streaming.RealTimeTrigger
-        writer._jwrite = writer._jwrite.trigger(trigger.apply(f"{self.settings.trigger.every.milliseconds} milliseconds"))
+        writer._jwrite = writer._jwrite.trigger(trigger.apply(f"{self._every().every.milliseconds} milliseconds"))
         self.seen = self.progress.committed()
         return writer.start()
 
@@ -93,6 +97,22 @@ class RealTimeQuery(RunningQuery):
             self.stopped_in = self.seen
             self.recorder.note(f"query `{self.plan.name}` ends with its epoch, within {self._every().every} and a moment")
         return self.seen > self.stopped_in
+
+    def _halt(self, state: str) -> None:
+        """Spark's stop does not wait for its tasks: one that lives on for a moment would still hand on what comes meanwhile."""
+        assert self.handle is not None
+        self.handle.stop()
+        deadline = time.monotonic() + _LAST_SECONDS
+        while self._active_tasks() and time.monotonic() < deadline:
+            time.sleep(0.01)
+        super()._halt(state)
+
+    def _active_tasks(self) -> int:
+        assert self.handle is not None
+        tracker = self.lowering.spark.sparkContext.statusTracker()
+        jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(str(self.handle.runId))]
+        stages = [tracker.getStageInfo(stage) for job in jobs if job for stage in job.stageIds]
+        return sum(stage.numActiveTasks for stage in stages if stage)
 
     def _every(self) -> RealTime:
         assert isinstance(self.settings.trigger, RealTime)

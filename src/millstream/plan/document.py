@@ -16,10 +16,10 @@ from millstream.plan.components import Component, Transform
 from millstream.plan.declarations import UserFunction, user_function
 from millstream.plan.functions import FunctionRef
 from millstream.plan.nodes import CommonOptions, Node, WiredOptions
-from millstream.plan.secrets import masked
 from millstream.plan.settings import Settings
 from millstream.plan.topology import Topology
 from millstream.registry import KINDS, Kind, Registry
+from millstream.secrets import masked
 
 COMMON = ("type", *WiredOptions.model_fields)
 

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from millstream.plan.options import Duration, Size
-from millstream.plan.secrets import TextOrSecret
+from millstream.secrets import TextOrSecret
 
 _SHORTEST_MS = 5000
 """Spark's own limit for epochs in real-time mode."""

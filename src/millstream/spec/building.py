@@ -13,8 +13,8 @@ from millstream.plan.components import Component
 from millstream.plan.declarations import FunctionOptions, UserFunction
 from millstream.plan.document import inputs_for
 from millstream.plan.nodes import CommonOptions, Node, WiredOptions
-from millstream.plan.secrets import SCHEME
 from millstream.registry import Kind, Registry
+from millstream.secrets import SCHEME
 from millstream.spec.layers import overlay
 from millstream.spec.problems import diagnose, field_names
 from millstream.spec.tree import Items, Map, Scalar, Tree, locate, plain

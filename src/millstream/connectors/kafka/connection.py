@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, model_validator
 from millstream.connectors.kafka.schemas.registry import RegistryComponent
 from millstream.errors import Diagnostic, SetupError
 from millstream.plan.components import Problem
-from millstream.plan.secrets import Secret, TextOrSecret
+from millstream.secrets import Secret, TextOrSecret
 
 _MODULES = {
     "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",

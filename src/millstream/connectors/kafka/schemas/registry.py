@@ -15,7 +15,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from millstream.clients.schemaregistry import SchemaRegistry
 from millstream.errors import Diagnostic, SetupError
 from millstream.plan.components import Component, Problem
-from millstream.plan.secrets import Secret, TextOrSecret
+from millstream.secrets import Secret, TextOrSecret
 
 What = Literal["value", "key"]
 REGISTERED = frozenset({"avro", "json_schema", "protobuf"})

@@ -1,0 +1,1 @@
+"""What outlives a run outside of Spark: the state backend for metadata and plugins, and the stores of dynamic tables."""
