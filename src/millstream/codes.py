@@ -1,7 +1,7 @@
 """Every diagnostic code, what it means and what to do: the text behind `millstream explain` and `docs/errors.md`.
 
 A code is never reused for another meaning. The tens say where it comes from: 0–1 the file, 2–3 the plan, 4 the machine,
-5 the checkpoint, 6–7 the run, 8 functions, 9 outside systems.
+5 the checkpoint, 6–7 the run, 8 functions, 9–10 Kafka, 11–13 databases.
 """
 
 from __future__ import annotations
@@ -479,5 +479,29 @@ CODES: dict[str, Code] = {
         "The columns of a source are in a schema registry, and `millstream check` could not ask it within two seconds. Everything else "
         "was checked.",
         "Check where the registry can be reached, or give `schema`.",
+    ),
+    "MS110": Code(
+        "Postgres cannot be reached",
+        "Nothing answers at the address, or the connection broke: the host or the port is wrong, the server is down or starting, or a "
+        "firewall is in between.",
+        "Check `host` and `port`. A server that comes back is found again: the query is started anew, as often as `settings.restart` says.",
+    ),
+    "MS111": Code(
+        "Postgres refuses the login",
+        "The server answers and does not let us in: a wrong user or password, a database that does not exist, a host that its "
+        "`pg_hba.conf` does not name, or encryption that one side wants and the other does not offer.",
+        "Check `user`, `password`, `database` and `sslmode`; `psql` with the same values says the same.",
+    ),
+    "MS112": Code(
+        "Postgres cannot do it now",
+        "A deadlock, a serialization failure, too many connections, a statement that took too long, a full disk, or a replica that takes "
+        "no writes: failures that may pass by themselves. They are tried again, with growing pauses, up to a limit.",
+        "When it does not pass: look at the server's log, raise `statement_timeout`, or lower `connections`.",
+    ),
+    "MS113": Code(
+        "Postgres refuses a statement",
+        "A table, a column, a type or a permission is not as the pipeline expects. Trying again would not help, so the pipeline stops at "
+        "once; nothing of the epoch was written.",
+        "The message holds Postgres' own words and its SQLSTATE.",
     ),
 }

@@ -1,0 +1,223 @@
+"""Postgres: how to reach it, and what its errors mean.
+
+Two clients share one address: psycopg for statements, ADBC for whole Arrow batches (binary COPY). Errors are told apart by their SQLSTATE:
+what may pass by itself (network, deadlock, serialization, too many connections, a server that starts, a replica that is read-only) is a
+`TransientError` and is tried again; everything else stops at once. A connection is made for writing: after a failover the old primary,
+now a replica, is refused and left.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from millstream.errors import Diagnostic, MillstreamError, RunError, SetupError, TransientError
+from millstream.secrets import Secret, TextOrSecret
+from millstream.units import Duration
+
+if TYPE_CHECKING:
+    import psycopg
+
+NAME_BYTES = 63
+"""Postgres cuts longer names off, in silence."""
+_PASSING = ("08", "40001", "40P01", "53", "55P03", "57P", "57014", "25006", "58")
+_REFUSALS = (
+    "authentication failed",
+    "does not exist",
+    "no pg_hba.conf entry",
+    "does not support SSL",
+    "certificate",
+    "no password supplied",
+    "not permitted to log in",
+    "SSL error",
+)
+SslMode = Literal["disable", "allow", "prefer", "require", "verify-ca", "verify-full"]
+
+
+class PostgresOptions(BaseModel):
+    """The connection's options, which every component that talks to Postgres has."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    host: str = "localhost"
+    """The server."""
+    port: int = Field(5432, ge=1, le=65535)
+    """Its port."""
+    database: str = ""
+    """The database. **Required**, here or in the connection."""
+    user: TextOrSecret = ""
+    """The user. Default: the one that runs the pipeline."""
+    password: Secret | None = None
+    """The password, as `secret://env/NAME` or `secret://file/PATH`."""
+    sslmode: SslMode = "prefer"
+    """Encryption, in Postgres' own words: `require` encrypts, `verify-ca` also checks the certificate, `verify-full` its host too."""
+    ssl_root_cert: Path | None = None
+    """A PEM file with the authorities that sign the server's certificate."""
+    ssl_cert: Path | None = None
+    """A PEM file with the client's own certificate."""
+    ssl_key: Path | None = None
+    """A PEM file with the certificate's private key."""
+    connect_timeout: Duration = Duration("10s")
+    """How long to wait for the server to answer."""
+    statement_timeout: Duration = Duration("5m")
+    """How long one statement may take."""
+    search_path: str = ""
+    """Schemas in which names are looked up, as `app, public`."""
+
+    def address(self) -> Address:
+        """What a client needs; secrets revealed, so that it can travel to the workers."""
+        files = {"sslrootcert": self.ssl_root_cert, "sslcert": self.ssl_cert, "sslkey": self.ssl_key}
+        parts = {
+            "host": self.host,
+            "port": str(self.port),
+            "dbname": self.database,
+            "user": self.user.reveal() if isinstance(self.user, Secret) else self.user,
+            "password": self.password.reveal() if self.password else "",
+            "sslmode": self.sslmode,
+            "connect_timeout": str(max(2, round(self.connect_timeout.seconds))),
+            **{name: str(path) for name, path in files.items() if path},
+        }
+        settings = {"statement_timeout": str(self.statement_timeout.milliseconds), "search_path": self.search_path, "TimeZone": "UTC"}
+        return Address({name: part for name, part in parts.items() if part}, {name: text for name, text in settings.items() if text})
+
+
+@dataclass(frozen=True)
+class Address:
+    """A server, a database and a login. Its text never shows the password."""
+
+    parts: dict[str, str] = field(repr=False)
+    """libpq's parameters."""
+    settings: dict[str, str] = field(default_factory=dict)
+    """Set in every session."""
+
+    def __str__(self) -> str:
+        return f"{self.parts['host']}:{self.parts['port']}/{self.parts.get('dbname', '')}"
+
+    def to(self, **parts: str) -> Address:
+        """The same with other parts."""
+        return replace(self, parts={**self.parts, **parts})
+
+    @property
+    def text(self) -> str:
+        """A connection string."""
+        options = " ".join(f"-c {name}={_escaped(value)}" for name, value in self.settings.items())
+        return " ".join(
+            f"{name}={_quoted(part)}" for name, part in {**self.parts, "options": options, "application_name": "millstream"}.items()
+        )
+
+
+def require_client() -> None:
+    """The packages that talk to Postgres."""
+    for module, package in (("psycopg", "psycopg"), ("adbc_driver_postgresql", "adbc-driver-postgresql")):
+        if importlib.util.find_spec(module) is None:
+            message = f"Postgres needs the package `{package}`"
+            raise SetupError(Diagnostic("MS045", message, help="`pip install 'millstream[postgres]'`, here and on the workers"))
+
+
+@contextmanager
+def connected(address: Address, autocommit: bool = False) -> Iterator[psycopg.Connection[Any]]:
+    """A connection that is closed in the end; without `autocommit` everything within is one transaction. Errors come out in our words."""
+    connection = connect(address, autocommit)
+    with translated(address), connection:
+        yield connection
+
+
+def connect(address: Address, autocommit: bool = False) -> psycopg.Connection[Any]:
+    import psycopg
+
+    require_client()
+    with translated(address):
+        return psycopg.connect(address.text, autocommit=autocommit)
+
+
+@contextmanager
+def arrow(address: Address) -> Iterator[Any]:
+    """An ADBC connection: Arrow batches in and out. What is not committed is rolled back in the end."""
+    import adbc_driver_postgresql.dbapi as adbc
+
+    require_client()
+    with translated(address), adbc.connect(address.text) as connection:
+        yield connection
+
+
+@contextmanager
+def translated(address: Address) -> Iterator[None]:
+    """The clients' errors as ours."""
+    try:
+        yield
+    except MillstreamError:
+        raise
+    except Exception as error:
+        if not _foreign(error):
+            raise
+        raise told(error, address) from error
+
+
+def told(error: Exception, address: Address) -> MillstreamError:
+    """What a client's error means."""
+    text = first_line(error)
+    state = state_of(error)
+    if not state and (why := next((each for each in _REFUSALS if each in str(error)), "")):
+        help_ = "" if "SSL" not in why else "`sslmode: disable` goes without encryption"
+        return RunError(
+            Diagnostic("MS111", f"Postgres at `{address}` refuses the login: {text}", help=help_ or "check user, password and database")
+        )
+    if not state:
+        return TransientError(Diagnostic("MS110", f"Postgres at `{address}` cannot be reached: {text}", help="check host and port"))
+    if passing(state):
+        return TransientError(Diagnostic("MS112", f"Postgres at `{address}` cannot do it now: {text} ({state})"))
+    return RunError(Diagnostic("MS113", f"Postgres at `{address}` refuses: {text} ({state})", detail=_detail(error)))
+
+
+def passing(state: str) -> bool:
+    """Whether an error of this SQLSTATE may pass by itself."""
+    return state.startswith(_PASSING)
+
+
+def state_of(error: BaseException) -> str:
+    """The SQLSTATE, empty where there is none: the connection itself failed."""
+    state = str(getattr(error, "sqlstate", None) or "")
+    return "" if state.strip("\0") == "" else state
+
+
+def first_line(error: BaseException) -> str:
+    """The sentence itself, without the words that clients put around it."""
+    text = str(error).strip()
+    for mark in ("FATAL:  ", "ERROR:  ", "failed: ", "connect: "):
+        text = text.partition(mark)[2] or text
+    return text.partition("\n")[0].strip().rstrip(".") or type(error).__name__
+
+
+def quoted(*parts: str) -> str:
+    """A name, or a name in a schema, as Postgres reads it whatever it contains."""
+    return ".".join('"' + part.replace('"', '""') + '"' for part in parts if part)
+
+
+def literal(text: str) -> str:
+    """A text as a constant."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _foreign(error: Exception) -> bool:
+    return type(error).__module__.partition(".")[0] in {"psycopg", "adbc_driver_manager"}
+
+
+def _detail(error: Exception) -> str:
+    diagnostic = getattr(error, "diag", None)
+    found = [getattr(diagnostic, name, None) for name in ("message_detail", "context", "message_hint")]
+    return "\n".join(str(text) for text in found if text)
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace(" ", "\\ ")
