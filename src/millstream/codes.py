@@ -504,4 +504,33 @@ CODES: dict[str, Code] = {
         "once; nothing of the epoch was written.",
         "The message holds Postgres' own words and its SQLSTATE.",
     ),
+    "MS114": Code(
+        "the table does not fit",
+        "The table is missing while `create` is false, lacks a column or a unique index on the primary key, or a name is longer than "
+        "Postgres takes (63 bytes; it would cut it off in silence).",
+        "Do as the help line says. `evolve: add_columns` adds columns by itself.",
+    ),
+    "MS115": Code(
+        "the table is gone",
+        "Earlier epochs were written to a table that is no longer there. Making it anew would hide that those rows are lost.",
+        "Restore the table, or start anew with `--reset QUERY`, which reads the input again.",
+    ),
+    "MS116": Code(
+        "Postgres refuses a row",
+        "A text is too long, a number out of range, a value breaks a constraint, a text holds a zero byte, or a key is null. Nothing of "
+        "the epoch was written.",
+        "Correct the row where it comes from, or set `on_error: {dead_letter: SINK}` on the sink: such rows are then found one by one.",
+    ),
+    "MS117": Code(
+        "staged rows are gone",
+        "Rows wait in unlogged tables until their epoch is committed, and a server that crashes empties those. The number of rows tells; "
+        "the epoch is staged anew.",
+        "Nothing, unless it keeps happening: then look at the server's log.",
+    ),
+    "MS118": Code(
+        "a primary key is missing",
+        "A changelog says what happened to the row of a key, and `upsert` replaces the row of a key: both need to know the columns that "
+        "are the key. It is given by `primary_key`, or known from the source; a step that leaves its columns out loses it.",
+        "Add `primary_key: COLUMN` to the sink, and keep that column in the steps before it.",
+    ),
 }

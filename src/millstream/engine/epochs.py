@@ -167,10 +167,14 @@ class EpochLoop:
         return self.watermarks.facts(int(tracker.currentWatermark()))
 
     def _commit(self, staged: list[tuple[Node, Staged, Epoch]]) -> None:
-        for sink, work, epoch in staged:
+        for works in _grouped(staged):
+            sink, work, epoch = works[0]
             self.failed_node = sink.name
-            _sink(sink).commit(work, epoch)
-            self.ledgers[sink.name] = LedgerEntry(epoch.number, epoch.digest)
+            if len(works) > 1:
+                _sink(sink).commit_together([(each, own) for _, each, own in works])
+            else:
+                _sink(sink).commit(work, epoch)
+            self.ledgers |= {each.name: LedgerEntry(own.number, own.digest) for each, _, own in works}
         self.failed_node = ""
 
     def _holds(self, sink: Node, epoch: Epoch) -> bool:
@@ -217,6 +221,15 @@ class EpochLoop:
 
 class StopRequested(Exception):  # noqa: N818 — not an error: the next epoch is refused because the run is stopping
     """Raised instead of starting another epoch."""
+
+
+def _grouped(staged: list[tuple[Node, Staged, Epoch]]) -> list[list[tuple[Node, Staged, Epoch]]]:
+    """What is committed together: a group in the place of its first member, every other sink alone."""
+    groups: dict[str, list[tuple[Node, Staged, Epoch]]] = {}
+    for each in staged:
+        sink = _sink(each[0])
+        groups.setdefault(f"{sink.type}:{sink.group}" if sink.group else f"sink {each[0].name}", []).append(each)
+    return list(groups.values())
 
 
 def _sink(node: Node) -> Sink:

@@ -13,6 +13,7 @@ from functools import cached_property, reduce
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from millstream.engine.collapsing import last_per_key
 from millstream.engine.lateness import Lateness
 from millstream.engine.lowering import REJECT_TYPE, Lowering, finished, good, visible
 from millstream.engine.operators import Operators
@@ -75,7 +76,13 @@ class EpochFrames:
             return good(self._judged(sink, letters)) if sink.isolates else letters
         name = sink.name if sink.isolates else sink.inputs[0]
         self._count(name)
-        return self.rows(name)
+        return self.rows(name) if sink.isolates else self._collapsed(sink, self.rows(name))
+
+    def _collapsed(self, sink: Node, rows: DataFrame) -> DataFrame:
+        """The last row of each key, where the sink wants no more."""
+        assert isinstance(sink.component, Sink)
+        key = sink.component.collapses(rows.columns, self._lowering.context(sink, self._clock))
+        return last_per_key(rows, key) if key else rows
 
     def repeatable(self, sink: Node) -> bool:
         """Whether a sink's rows come out the same when they are computed again: no state, no dice, and no code but Spark's own."""
@@ -156,6 +163,7 @@ class EpochFrames:
     def _judged(self, node: Node, rows: DataFrame) -> DataFrame:
         """The rows that a sink is to receive, those among them that it cannot take as rejects."""
         assert isinstance(node.component, Sink)
+        rows = self._collapsed(node, rows)
         return node.component.judged(rows, self._lowering.context(node, self._clock))
 
     def _holder(self, node: Node) -> str:

@@ -128,6 +128,11 @@ class Component(BaseModel):
     connects: ClassVar[bool] = False
     """Whether it reaches an outside system by a connection, whose options are its own where it does not give them itself."""
 
+    @classmethod
+    def default_connection(cls, options: Mapping[str, Any]) -> str:
+        """The connection that a node with these options uses when it names none."""
+        return cls.type
+
     def extras(self) -> tuple[str, ...]:
         """The extras that these options need."""
         return (self.extra,) if self.extra else ()
@@ -361,6 +366,15 @@ class Sink(Component):
         """What it promises with these options."""
         return self.best
 
+    @property
+    def group(self) -> str:
+        """Sinks of one group, under one root, commit an epoch together; empty: on its own."""
+        return ""
+
+    def collapses(self, columns: Iterable[str], context: NodeContext) -> tuple[str, ...]:
+        """The key by which each epoch is collapsed to its last rows before it is staged; empty: every row counts."""
+        return ()
+
     def prepare(self, spark: SparkSession, context: NodeContext) -> None:
         """Once, before the first epoch: finish what an earlier run left half done."""
 
@@ -379,6 +393,10 @@ class Sink(Component):
 
     def commit(self, staged: Staged, epoch: Epoch) -> None:
         """Make the rows visible, once."""
+
+    def commit_together(self, works: Sequence[tuple[Staged, Epoch]]) -> None:
+        """Make the rows of all sinks of a group visible at the same moment, once. Asked of one of them."""
+        raise NotImplementedError
 
     def abort(self, staged: Staged, epoch: Epoch) -> None:
         """Remove what was staged."""

@@ -1,0 +1,1 @@
+"""Postgres: rows in, exactly once, and rows out, changes included."""

@@ -1,0 +1,180 @@
+"""A Postgres table as a sink, exactly once per epoch.
+
+stage:  every task COPYs its rows, in binary, into a staging table of its own attempt.
+commit: one transaction locks the ledger's row, checks that all staged rows are there, merges them, and writes the ledger.
+
+Killed before the transaction commits, what is staged is rubbish, and swept away. Killed after, the ledger says that the epoch is held.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+import pyarrow as pa
+
+from millstream.clients.postgres import connected, quoted, require_client
+from millstream.connectors.postgres.writing import trial
+from millstream.connectors.postgres.writing.columns import Column, columns_of, defined, travelling
+from millstream.connectors.postgres.writing.committing import Work, commit, discard, prefix, refuse, stage, sweep
+from millstream.connectors.postgres.writing.ledger import Ledger
+from millstream.connectors.postgres.writing.merging import Merge, Mode
+from millstream.connectors.postgres.writing.options import PostgresSinkOptions
+from millstream.connectors.postgres.writing.reaching import reached
+from millstream.connectors.postgres.writing.staging import Job
+from millstream.connectors.postgres.writing.target import Target, Wanted, fitting
+from millstream.errors import Diagnostic, RunError
+from millstream.plan import shipping
+from millstream.plan.changelog import SEQUENCE, op_of
+from millstream.plan.components import Epoch, LedgerEntry, NodeContext, Problem, Staged
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How the rows of a frame reach the table."""
+
+    columns: tuple[Column, ...]
+    """What is staged."""
+    merge: Merge
+
+    @property
+    def definition(self) -> str:
+        return defined(self.columns, self.merge.target.wanted.key)
+
+
+class PostgresSink(PostgresSinkOptions):
+    """Writes rows to a table of Postgres. Every epoch arrives exactly once, whatever dies in between: worker, driver or server.
+
+    With a primary key the table follows the stream: the last row of a key wins, a row whose `_op` is `d` deletes, and the columns `_op` and
+    `_seq` are not stored. Without one, rows are added as they come. The table is made when it is missing.
+
+    Failures that may pass (network, deadlock, too many connections, a read-only replica after a failover) are tried again, as often as
+    `settings.restart` says. A row that Postgres refuses stops the pipeline with its key, or is set aside by `on_error`.
+    """
+
+    type: ClassVar[str] = "postgres"
+    summary: ClassVar[str] = "Write to a Postgres table: append, upsert or replace, exactly once."
+    example: ClassVar[str] = """
+        pg.large_orders:
+          type: postgres
+          from: orders
+          host: localhost
+          database: app
+          user: app
+          password: secret://env/PGPASSWORD
+          table: large_orders
+          primary_key: id
+          update_where: {updated_at: ">"}
+          evolve: add_columns
+    """
+    judges: ClassVar[bool] = True
+    adjustable: ClassVar[frozenset[str]] = frozenset(
+        {"host", "port", "user", "password", "sslmode", "ssl_root_cert", "ssl_cert", "ssl_key", "connect_timeout", "statement_timeout"}
+        | {"connections", "commit_group", "on_conflict", "update_where", "evolve", "create", "search_path"}
+    )
+
+    def problems(self, inputs: Mapping[str, pa.Schema | None], directory: Path) -> list[Problem]:
+        return self.problems_of(next(iter(inputs.values()), None))
+
+    def prepare(self, spark: SparkSession, context: NodeContext) -> None:
+        require_client()
+        with reached(context), connected(self.address()) as connection:
+            self._ledger.create(connection)
+            sweep(connection, self.metadata_schema, prefix(context, context.name))
+
+    def ledger(self, spark: SparkSession, epoch: Epoch) -> LedgerEntry | None:
+        assert epoch.context is not None
+        with connected(self.address()) as connection:
+            held = self._ledger.read(connection, epoch)
+        epoch.context.memory["held"] = held is not None
+        return held
+
+    def collapses(self, columns: Iterable[str], context: NodeContext) -> tuple[str, ...]:
+        return context.primary_key if self.deduplicate and self._mode(context, columns) != "append" else ()
+
+    def judged(self, frame: DataFrame, context: NodeContext) -> DataFrame:
+        from pyspark import cloudpickle
+        from pyspark.sql import functions as F
+
+        from millstream.connectors import postgres
+
+        plan = self._plan(frame, context)
+        statements = tuple(plan.merge.statements([trial.TABLE]))
+        job = trial.Trial(self.address().text, plan.definition, statements, tuple(column.name for column in plan.columns))
+        row = F.struct(*[F.col(f"`{name.replace('`', '``')}`") for name in frame.columns]).alias(trial.ROW)
+        result = frame.limit(0).withColumn(trial.REJECT, F.lit(None).cast("struct<raw: string, error: string>")).schema
+        function = trial.judged(job)
+        with shipping.by_value(cloudpickle, context.directory, function, postgres):
+            return travelling(frame, plan.columns, row).mapInArrow(function, result)  # type: ignore[arg-type]  # it gets an iterator
+
+    def stage(self, frame: DataFrame, epoch: Epoch) -> Staged:
+        assert epoch.context is not None
+        plan, address = self._plan(frame, epoch.context, epoch.time), self.address()
+        job = Job(address.text, quoted(self.metadata_schema), prefix(epoch.context, epoch.sink), plan.definition)
+        attempts = stage(travelling(frame, plan.columns).coalesce(self.connections), job, epoch.context)
+        blame = partial(self._blame, frame, epoch.context)
+        refuse(attempts, epoch.sink, address, blame)
+        work = Work(address, self._ledger, tuple(attempts), plan.merge.statements, blame)
+        return Staged(work.rows, work)
+
+    def commit(self, staged: Staged, epoch: Epoch) -> None:
+        commit([(staged.payload, epoch)])
+
+    def commit_together(self, works: Sequence[tuple[Staged, Epoch]]) -> None:
+        commit([(staged.payload, epoch) for staged, epoch in works])
+
+    def abort(self, staged: Staged, epoch: Epoch) -> None:
+        discard(staged.payload)
+
+    @property
+    def _ledger(self) -> Ledger:
+        return Ledger(self.metadata_schema)
+
+    def _mode(self, context: NodeContext, columns: Iterable[str]) -> Mode:
+        mode = self.mode or ("upsert" if context.primary_key else "append")
+        if mode == "upsert" and not context.primary_key:
+            message = f"sink `{context.name}` is to upsert, and its rows have no primary key"
+            raise RunError(Diagnostic("MS118", message, help="add `primary_key: COLUMN` to it"))
+        if self.mode is None and mode == "append" and op_of(columns):
+            message = f"sink `{context.name}` receives a changelog, and its rows have no primary key"
+            help_ = "add `primary_key: COLUMN`; or `mode: append`, to store what happened to each row"
+            raise RunError(Diagnostic("MS118", message, help=help_))
+        return mode
+
+    def _plan(self, frame: DataFrame, context: NodeContext, time: str = "") -> Plan:
+        names, mode = frame.columns, self._mode(context, frame.columns)
+        op = op_of(names) if mode != "append" else ""
+        columns = columns_of(frame, self.arrays, self.types)
+        kept = tuple(column for column in columns if not op or column.name not in {op, SEQUENCE})
+        target = self._target(kept, context)
+        written = tuple(column for column in kept if column.name in target.columns)
+        merge = Merge(target, written, mode, op, self.on_conflict, self.update_where, self.soft_delete or "", time)
+        return Plan((*written, *(column for column in columns if op and column.name == op)), merge)
+
+    def _target(self, columns: tuple[Column, ...], context: NodeContext) -> Target:
+        """The table; looked at once per run, and again when the columns change."""
+        known: dict[tuple[Column, ...], Target] = context.memory.setdefault("targets", {})
+        if columns not in known:
+            extra = {self.soft_delete: "timestamptz"} if self.soft_delete else {}
+            wanted = Wanted(self.db_schema, self.table, context.primary_key, self.create, self.evolve, self.ordered_by, extra)
+            with connected(self.address()) as connection:
+                known[columns] = fitting(connection, wanted, columns, bool(context.memory.get("held")))
+        return known[columns]
+
+    def _blame(self, frame: DataFrame, context: NodeContext) -> str:
+        """The key of the first row that Postgres refuses, and why; empty when each row alone would pass."""
+        from pyspark.sql import functions as F
+
+        rejects = self.judged(frame, context).where(F.col(trial.REJECT).isNotNull()).select(f"{trial.REJECT}.*").limit(1).collect()
+        if not rejects:
+            return ""
+        row = json.loads(rejects[0]["raw"])
+        shown = {name: row[name] for name in context.primary_key} or row
+        return f"the row with {json.dumps(shown, default=str, ensure_ascii=False)[:300]}: {rejects[0]['error']}"

@@ -1,0 +1,143 @@
+"""One transaction per epoch: lock the ledger, check that every staged row is still there, merge, write the ledger, drop the staging tables.
+
+When the connection breaks while the transaction commits, nobody knows whether it did. The query starts again, reads the ledger, and knows.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from millstream.clients.postgres import Address, connected, passing, quoted
+from millstream.connectors.postgres.writing import staging
+from millstream.connectors.postgres.writing.ledger import Ledger
+from millstream.connectors.postgres.writing.staging import Attempt
+from millstream.connectors.postgres.writing.trial import sentence
+from millstream.errors import Diagnostic, MillstreamError, RunError, TransientError
+from millstream.plan import shipping
+from millstream.plan.components import Epoch, NodeContext
+
+if TYPE_CHECKING:
+    import psycopg
+    from pyspark.sql import DataFrame
+
+
+@dataclass(frozen=True)
+class Work:
+    """What is staged for one epoch of one sink, and how it becomes rows of the table."""
+
+    address: Address
+    ledger: Ledger
+    attempts: tuple[Attempt, ...]
+    statements: Callable[[Sequence[str]], Iterator[str]]
+    """The merge, from these tables."""
+    blame: Callable[[], str] = field(repr=False, default=lambda: "")
+    """Names the row that the merge fails on."""
+
+    @property
+    def tables(self) -> list[str]:
+        return [quoted(self.ledger.schema, attempt.table) for attempt in self.attempts]
+
+    @property
+    def rows(self) -> int:
+        return sum(attempt.rows for attempt in self.attempts)
+
+
+def stage(frame: DataFrame, job: staging.Job, context: NodeContext) -> list[Attempt]:
+    """The rows of a frame, in staging tables: one per task that has any."""
+    from pyspark import cloudpickle
+
+    from millstream.connectors import postgres
+
+    function = staging.staged(job)
+    with shipping.by_value(cloudpickle, context.directory, function, postgres):
+        rows = frame.mapInArrow(function, staging.RESULT).collect()  # type: ignore[arg-type]  # it gets an iterator
+    return [Attempt(*row) for row in rows]
+
+
+def refuse(attempts: Sequence[Attempt], sink: str, address: Address, blame: Callable[[], str]) -> None:
+    """The first thing that went wrong on the workers, in our words."""
+    failed = next((attempt for attempt in attempts if attempt.state), None)
+    if failed is None:
+        return
+    said = sentence(failed.error)
+    if failed.state == "?" or passing(failed.state):
+        code = "MS110" if failed.state == "?" else "MS112"
+        raise TransientError(Diagnostic(code, f"sink `{sink}` could not stage its rows in Postgres at `{address}`: {said}"))
+    raise RunError(refusal(sink, f"{said} ({failed.state})", blame()))
+
+
+def refusal(sink: str, said: str, row: str) -> Diagnostic:
+    """A row that Postgres does not take."""
+    help_ = "`on_error: {dead_letter: SINK}` sets such rows aside; `on_error: drop` leaves them out"
+    return Diagnostic("MS116", f"Postgres refuses a row of sink `{sink}`: {said}", detail=row, help=help_)
+
+
+def commit(works: Sequence[tuple[Work, Epoch]]) -> None:
+    """All of them in one transaction."""
+    first, _ = works[0]
+    blamed: Work | None = None
+    sink = ""
+    try:
+        with connected(first.address) as connection:
+            for work, epoch in works:
+                blamed, sink = work, epoch.sink
+                if work.ledger.claim(connection, epoch):
+                    _merge(connection, work, epoch)
+                _drop(connection, work.tables)
+            blamed = None
+    except TransientError:
+        raise
+    except MillstreamError as error:
+        found = error.diagnostics[0]
+        if blamed is None or found.code != "MS113":
+            raise
+        row = blamed.blame()
+        raise RunError(refusal(sink, found.message.partition("refuses: ")[2], row) if row else found) from error
+
+
+def _merge(connection: psycopg.Connection[Any], work: Work, epoch: Epoch) -> None:
+    if work.attempts:
+        _require_rows(connection, work, epoch)
+        for statement in work.statements(work.tables):
+            connection.execute(statement)
+    work.ledger.write(connection, epoch)
+
+
+def _require_rows(connection: psycopg.Connection[Any], work: Work, epoch: Epoch) -> None:
+    """A server that has crashed since has emptied what was staged, and a table may be gone."""
+    for attempt, table in zip(work.attempts, work.tables, strict=True):
+        present = connection.execute("SELECT to_regclass(%s)", [table]).fetchone() != (None,)
+        found = connection.execute(f"SELECT count(*) FROM {table}").fetchone() if present else (0,)
+        if found != (attempt.rows,):
+            message = (
+                f"sink `{epoch.sink}` has staged {attempt.rows} rows of epoch {epoch.number}, and the database has {(found or (0,))[0]}"
+            )
+            detail = "the server was restarted in between; the epoch is staged anew"
+            raise TransientError(Diagnostic("MS117", message, detail=detail))
+
+
+def discard(work: Work) -> None:
+    """Remove what is staged."""
+    if work.attempts:
+        with connected(work.address) as connection:
+            _drop(connection, work.tables)
+
+
+def _drop(connection: psycopg.Connection[Any], tables: Sequence[str]) -> None:
+    if tables:
+        connection.execute(f"DROP TABLE IF EXISTS {', '.join(tables)}")
+
+
+def prefix(context: NodeContext, sink: str) -> str:
+    """What the names of a sink's staging tables begin with: its own in this checkpoint, so that nobody else's are taken for it."""
+    identity = f"{context.storage.url}/{context.pipeline}/{sink}"
+    return f"stage_{hashlib.sha256(identity.encode()).hexdigest()[:16]}"
+
+
+def sweep(connection: psycopg.Connection[Any], schema: str, begins: str) -> None:
+    """Remove what attempts that nobody counted have left."""
+    query = "SELECT tablename FROM pg_tables WHERE schemaname = %s AND starts_with(tablename::text, %s)"
+    _drop(connection, [quoted(schema, name) for (name,) in connection.execute(query, [schema, f"{begins}_"]).fetchall()])
