@@ -70,7 +70,7 @@ def _failure(connection: Any, trial: Trial, batch: pa.RecordBatch) -> str:
     cursor = connection.cursor()
     try:
         cursor.execute(f"CREATE TEMPORARY TABLE {TABLE} ({trial.definition}) ON COMMIT DROP")
-        cursor.adbc_ingest(TABLE, pa.table(batch), mode="append")
+        cursor.adbc_ingest(TABLE, pa.Table.from_batches([batch]), mode="append", db_schema_name="pg_temp")
         for statement in trial.statements:
             cursor.execute(statement)
         return ""
