@@ -36,6 +36,8 @@ class BatchRunner:
     batch_size: int | None
     isolate: bool
     directory: str
+    kept: tuple[str, ...] = ()
+    """Columns of the input that stay with their rows."""
 
     def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """All results, batch by batch."""
@@ -56,8 +58,19 @@ class BatchRunner:
             yield from (batch.slice(start, size) for start in range(0, batch.num_rows, size))
 
     def _results(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        for result in returned(self.function(batch)):
-            yield fitted(result, self.schema)
+        results = (fitted(result, self.schema) for result in returned(self.function(batch)))
+        yield from self._with_kept(batch, list(results)) if self.kept else results
+
+    def _with_kept(self, batch: pa.RecordBatch, results: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        rows = sum(result.num_rows for result in results)
+        if rows != batch.num_rows:
+            said = f"{batch.num_rows} rows of a changelog went in and {rows} came out: return {_listed(list(self.kept))} too"
+            raise WrongResultError(said)
+        start = 0
+        for result in results:
+            columns = [batch.column(name).slice(start, result.num_rows) for name in self.kept]
+            yield pa.RecordBatch.from_arrays([*result.columns, *columns], [*result.schema.names, *self.kept])
+            start += result.num_rows
 
     def _isolated(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """The results of the rows that the function can handle, and the others as rejects: halves of halves, down to the row."""
@@ -77,8 +90,10 @@ class BatchRunner:
 
     def _reject(self, batch: pa.RecordBatch, error: str) -> pa.RecordBatch:
         raw = json.dumps(batch.to_pylist()[0], default=str, ensure_ascii=False)
-        nulls = [pa.nulls(1, field.type) for field in self.schema]
-        return pa.RecordBatch.from_arrays([*nulls, pa.array([{"raw": raw, "error": error}], REJECT_TYPE)], [*self.schema.names, REJECT])
+        fields = [*self.schema, *(batch.schema.field(name) for name in self.kept)]
+        nulls = [pa.nulls(1, field.type) for field in fields]
+        reject = pa.array([{"raw": raw, "error": error}], REJECT_TYPE)
+        return pa.RecordBatch.from_arrays([*nulls, reject], [*(field.name for field in fields), REJECT])
 
 
 def returned(result: Any) -> Iterator[pa.RecordBatch]:

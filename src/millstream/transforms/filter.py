@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, ClassVar
 
 import pyarrow as pa
 
+from millstream.plan.carrying import names_op, outcome, passing
+from millstream.plan.changelog import op_of
 from millstream.plan.components import NodeContext, Problem, Transform
 from millstream.plan.options import Expression
 from millstream.plan.query import Query, freeze_clock
-from millstream.transforms.checks import only, unknown_columns
+from millstream.transforms.checks import only, quoted, unknown_columns
 from millstream.transforms.isolation import isolated
 
 if TYPE_CHECKING:
@@ -19,7 +21,9 @@ if TYPE_CHECKING:
 
 
 class Filter(Transform):
-    """Keeps the rows for which a condition is true. `now()` means the time of the epoch."""
+    """Keeps the rows for which a condition is true. `now()` means the time of the epoch. On a changelog an update for which it is not
+    true becomes a delete, and deletes pass, unless the condition names `_op`.
+    """
 
     type: ClassVar[str] = "filter"
     real_time: ClassVar[bool] = True
@@ -46,5 +50,12 @@ class Filter(Transform):
 
     def apply(self, frames: Mapping[str, DataFrame], context: NodeContext) -> DataFrame:
         (frame,) = frames.values()
-        kept = frame.alias("input").where(freeze_clock(self.where, context.clock) if context.clock else self.where)
+        where, op = freeze_clock(self.where, context.clock) if context.clock else self.where, op_of(frame.columns)
+        kept = frame.alias("input").where(where) if not op or names_op(where) else _changes(frame, where, op)
         return isolated(kept, context.name) if context.isolate else kept
+
+
+def _changes(frame: DataFrame, where: str, op: str) -> DataFrame:
+    """What the condition makes of a changelog."""
+    others = [quoted(name) for name in frame.columns if name != op]
+    return frame.alias("input").where(passing(where, op)).selectExpr(*others, f"{outcome(where, op)} AS {op}")

@@ -11,6 +11,7 @@ from pydantic import Field
 
 from millstream.errors import Diagnostic, RunError
 from millstream.plan import types
+from millstream.plan.changelog import carried
 from millstream.plan.components import REJECT, NodeContext, Problem, Transform
 from millstream.plan.functions import FunctionRef
 from millstream.plan.options import SchemaMap
@@ -26,7 +27,8 @@ class Python(Transform):
     """Calls a function of yours with `pyarrow.RecordBatch`es and takes what it returns: one batch or several, with as many rows as
     it likes. The function runs in Spark's Python workers, many batches at a time; modules beside the pipeline travel with it.
 
-    Without `schema` the function is called once with no rows to find out what it returns.
+    Without `schema` the function is called once with no rows to find out what it returns. On a changelog `_op` and `_seq` stay with their
+    rows when the function does not return them, as long as it returns a row for each row.
     """
 
     type: ClassVar[str] = "python"
@@ -55,7 +57,11 @@ class Python(Transform):
         return self.repeatable
 
     def output(self, inputs: Mapping[str, pa.Schema | None]) -> pa.Schema | None:
-        return types.schema(self.columns) if self.columns else None
+        if not self.columns:
+            return None
+        schema, given = types.schema(self.columns), only(inputs)
+        kept = [given.field(name) for name in carried(given.names) if name not in schema.names] if given is not None else []
+        return pa.schema([*schema, *kept])
 
     def problems(self, inputs: Mapping[str, pa.Schema | None], directory: Path) -> list[Problem]:
         problem = self.function.problem(directory)
@@ -73,8 +79,10 @@ class Python(Transform):
         ((name, frame),) = frames.items()
         function = self._load(context.directory)
         schema = types.schema(self.columns) if self.columns else self.discover({name: to_arrow_schema(frame.schema)}, context.directory)
-        expected = to_arrow_schema(from_arrow_schema(schema, prefer_timestamp_ntz=True))
-        runner = BatchRunner(function, context.name, expected, self.batch_size, context.isolate, str(context.directory.resolve()))
+        kept = tuple(name for name in carried(frame.columns) if name not in schema.names)
+        own = to_arrow_schema(from_arrow_schema(schema, prefer_timestamp_ntz=True))
+        schema = pa.schema([*schema, *(to_arrow_schema(frame.schema).field(name) for name in kept)])
+        runner = BatchRunner(function, context.name, own, self.batch_size, context.isolate, str(context.directory.resolve()), kept)
         columns = schema.append(pa.field(REJECT, REJECT_TYPE)) if context.isolate else schema
         produced = from_arrow_schema(columns, prefer_timestamp_ntz=True)
         with by_value(context.directory, function):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import pyarrow as pa
 from pydantic import BeforeValidator, Field
 
+from millstream.plan.changelog import carried
 from millstream.plan.components import NodeContext, Problem, Transform
 from millstream.plan.expressions import Expr, sql
 from millstream.plan.options import Expression
@@ -34,7 +35,7 @@ def _named(value: Any) -> Any:
 
 
 class Select(Transform):
-    """Gives the columns that are named, and no others. `now()` means the time of the epoch."""
+    """Gives the columns that are named, and no others but those of a changelog (`_op`, `_seq`). `now()` means the time of the epoch."""
 
     type: ClassVar[str] = "select"
     real_time: ClassVar[bool] = True
@@ -55,13 +56,18 @@ class Select(Transform):
 
     def output(self, inputs: Mapping[str, pa.Schema | None]) -> pa.Schema | None:
         schema = only(inputs)
-        return types_of(self.columns, schema) if schema is not None else None
+        return types_of(self._kept(schema.names), schema) if schema is not None else None
 
     def problems(self, inputs: Mapping[str, pa.Schema | None], directory: Path) -> list[Problem]:
         return unknown_columns([(f"columns.{name}", text) for name, text in self.columns.items()], only(inputs))
 
     def apply(self, frames: Mapping[str, DataFrame], context: NodeContext) -> DataFrame:
         (frame,) = frames.values()
-        texts = {name: freeze_clock(text, context.clock) if context.clock else text for name, text in self.columns.items()}
+        wanted = self._kept(frame.columns)
+        texts = {name: freeze_clock(text, context.clock) if context.clock else text for name, text in wanted.items()}
         chosen = frame.alias("input").selectExpr(*(f"{text} AS {quoted(name)}" for name, text in texts.items()))
         return isolated(chosen, context.name) if context.isolate else chosen
+
+    def _kept(self, names: Iterable[str]) -> dict[str, str]:
+        """The columns that are named, and those that travel by themselves."""
+        return {**self.columns, **{name: name for name in carried(names) if name not in self.columns}}

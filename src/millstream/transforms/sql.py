@@ -15,6 +15,8 @@ from sqlglot import exp
 
 from millstream.errors import nearest
 from millstream.plan.calls import collected
+from millstream.plan.carrying import carrying
+from millstream.plan.changelog import carried
 from millstream.plan.columns import analyse
 from millstream.plan.components import NodeContext, OutputMode, Problem, Windowed
 from millstream.plan.lateness import closes
@@ -39,6 +41,9 @@ class Sql(Windowed):
     `GROUP BY window(at, '1 hour')` or `session_window(at, '30 minutes')` adds rows up by event time. What stands above such an aggregate
     and goes window by window (`ROW_NUMBER`, `COUNT(DISTINCT …)`, an aggregate over it, a join on the window) works too. An aggregate
     without a window keeps running totals and gives a changelog (`_op`).
+
+    Over a changelog, `_op` and `_seq` stay with their rows whether the query names them or not, and a row that an update takes out of
+    `WHERE` leaves as a delete.
     """
 
     type: ClassVar[str] = "sql"
@@ -93,7 +98,8 @@ class Sql(Windowed):
         return max(1, sum(reference.name == input_name for text in texts for reference in parse_query(text).references))
 
     def output(self, inputs: Mapping[str, pa.Schema | None]) -> pa.Schema | None:
-        schema = analyse(self.query, inputs).output
+        changes = {name: carried(schema.names) for name, schema in inputs.items() if schema is not None}
+        schema = analyse(parse_query(carrying(self.sql, changes)), inputs).output
         return schema.append(pa.field(OP, pa.string())) if schema is not None and self.split.kind == "running" else schema
 
     def problems(self, inputs: Mapping[str, pa.Schema | None], directory: Path) -> list[Problem]:
@@ -123,7 +129,7 @@ class Sql(Windowed):
     def apply(self, frames: Mapping[str, DataFrame], context: NodeContext) -> DataFrame:
         from pyspark.sql import functions as F
 
-        kind, parts = self.split.kind, self.split.parts or (self.sql,)
+        kind, parts = self.split.kind, self.split.parts or (carrying(self.sql, {name: carried(f.columns) for name, f in frames.items()}),)
         if self.finishes:
             return _tagged([_run(expand(part), frames, context) for part in parts])
         result = _run(expand(parts[0]) if self.stateful else parts[0], frames, context)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 import pyarrow as pa
 
 from millstream.plan import types
+from millstream.plan.changelog import INSERT, OPS, carried
 from millstream.plan.components import NodeContext, Problem, Transform
 from millstream.transforms.isolation import without_rejects
 
@@ -39,13 +40,13 @@ class Union(Transform):
     """Whether an input may lack columns that another has; they are null then."""
 
     def output(self, inputs: Mapping[str, pa.Schema | None]) -> pa.Schema | None:
-        schemas = [schema for schema in inputs.values() if schema is not None]
+        schemas = [schema for schema in _completed(inputs).values() if schema is not None]
         if len(schemas) < len(inputs) or self.problems(inputs, Path()):
             return None
         return pa.schema([pa.field(name, reduce(_wider, kinds)) for name, kinds in _columns(schemas).items()])
 
     def problems(self, inputs: Mapping[str, pa.Schema | None], directory: Path) -> list[Problem]:
-        known = {name: schema for name, schema in inputs.items() if schema is not None}
+        known = {name: schema for name, schema in _completed(inputs).items() if schema is not None}
         if len(known) < len(inputs):
             return []
         found = [] if self.allow_missing else _missing(known)
@@ -56,9 +57,28 @@ class Union(Transform):
         return found
 
     def apply(self, frames: Mapping[str, DataFrame], context: NodeContext) -> DataFrame:
-        first, *others = frames.values()
+        first, *others = _all_changes(list(frames.values()))
         merged = reduce(lambda left, right: left.unionByName(right, allowMissingColumns=self.allow_missing), others, first)
         return without_rejects(merged) if context.isolate else merged
+
+
+def _all_changes(frames: list[DataFrame]) -> list[DataFrame]:
+    """Beside a changelog, plain rows are inserts."""
+    from pyspark.sql import functions as F
+
+    wanted = carried(name for frame in frames for name in frame.columns)
+    plain = {name: F.lit(INSERT) if name in OPS else F.lit(None).cast("long") for name in wanted}
+    return [frame.withColumns({name: value for name, value in plain.items() if name not in frame.columns}) for frame in frames]
+
+
+def _completed(inputs: Mapping[str, pa.Schema | None]) -> dict[str, pa.Schema | None]:
+    """The same for their schemas."""
+    wanted = carried(name for schema in inputs.values() if schema is not None for name in schema.names)
+    fields = [pa.field(name, pa.string() if name in OPS else pa.int64()) for name in wanted]
+    return {
+        name: pa.schema([*schema, *(field for field in fields if field.name not in schema.names)]) if schema is not None else None
+        for name, schema in inputs.items()
+    }
 
 
 def _columns(schemas: list[pa.Schema]) -> dict[str, list[pa.DataType]]:
