@@ -13,21 +13,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from tests.chaos.arena import ordered
+
 from millstream.connectors.kafka import sink
 from millstream.connectors.kafka.writing import delivery, lanes
 from millstream.connectors.kafka.writing.logbook import Logbook
 from millstream.engine.engine import SparkEngine
 from millstream.plan.running import RunOptions
 from millstream.spec.files import load_pipeline
-
-
-def ordered(deaths: str, name: str) -> bool:
-    """Whether to die here. An order is obeyed once."""
-    try:
-        Path(deaths, name).unlink()
-    except FileNotFoundError:
-        return False
-    return True
 
 
 def mortal(deaths: str, driver: int) -> Callable[[str, int], None]:

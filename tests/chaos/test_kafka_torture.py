@@ -7,11 +7,7 @@ sees no duplicates without markers, and no losses with lanes by chance, would pr
 from __future__ import annotations
 
 import json
-import os
 import random
-import signal
-import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -19,16 +15,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from tests.chaos.arena import SEED, Arena
 from tests.servers.kafka import Cluster
 
 from millstream.dev.kafka import start_broker
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
-ROOT = Path(__file__).parents[2]
-VICTIM = Path(__file__).with_name("kafka_victim.py")
 WORKERS = ["worker-opened", "worker-producing", "worker-produced", "worker-committed"]
 DRIVERS = ["driver-between", "driver-committed", "driver-produced"]
-SEED = int(os.environ.get("MILLSTREAM_SEED", "7"))
 PIPELINE = """
 name: torture
 connections: {{kafka: {{bootstrap_servers: "{address}"}}}}
@@ -41,14 +35,10 @@ settings: {{checkpoint: checkpoint, profile: short, restart: {{limit: 20, backof
 
 
 @dataclass
-class Arena:
-    """One pipeline, and what is done to it."""
+class KafkaArena(Arena):
+    """A pipeline between two topics."""
 
-    cluster: Cluster
-    folder: Path
-    variant: str = ""
-    victim: subprocess.Popen[bytes] | None = None
-    starts: int = 0
+    cluster: Cluster = None  # type: ignore[assignment]  # always given
 
     def fill(self, rows: int, per_epoch: int) -> None:
         self.cluster.topic(2, name="in")
@@ -56,51 +46,7 @@ class Arena:
         for partition in range(2):
             keys = ({"k": f"{partition}-{n % 11}", "n": n} for n in range(rows // 2))
             self.cluster.send("in", keys, partition)
-        (self.folder / "deaths").mkdir()
-        (self.folder / "p.yaml").write_text(PIPELINE.format(address=self.cluster.address, rows=per_epoch))
-
-    def live(self) -> None:
-        """See to it that the pipeline runs, or has come to its end."""
-        code = None if self.victim is None else self.victim.poll()
-        if self.victim is not None and code in {None, 0}:
-            return
-        assert code in {None, -signal.SIGKILL} and self.starts < 20, (self.folder / "log").read_text()[-3000:]
-        self.starts += 1
-        with (self.folder / "log").open("ab") as log:
-            command = [sys.executable, str(VICTIM), str(self.folder / "p.yaml"), str(self.folder / "deaths"), self.variant]
-            self.victim = subprocess.Popen(command, stdout=log, stderr=log, cwd=ROOT)
-
-    def stop(self) -> None:
-        if self.victim is not None and self.victim.poll() is None:
-            self.victim.kill()
-
-    def order(self, death: str, seconds: float = 90) -> None:
-        """Have something die, and wait until it has."""
-        token, deadline = self.folder / "deaths" / death, time.monotonic() + seconds
-        token.touch()
-        while token.exists():
-            self.live()
-            assert self.victim is not None and self.victim.poll() != 0, f"the pipeline came to its end before `{death}`"
-            assert time.monotonic() < deadline, f"nobody has died of `{death}`"
-            time.sleep(0.05)
-
-    def progress(self, epochs: int, seconds: float = 90) -> None:
-        """Leave it alone until so many more epochs are done."""
-        target, deadline = self.done() + epochs, time.monotonic() + seconds
-        while self.done() < target:
-            self.live()
-            assert time.monotonic() < deadline, f"no progress:\n{(self.folder / 'log').read_text()[-3000:]}"
-            time.sleep(0.05)
-
-    def done(self) -> int:
-        return max((int(file.name) for file in (self.folder / "checkpoint/queries/m/commits").glob("[0-9]*")), default=-1) + 1
-
-    def end(self, seconds: float = 180) -> None:
-        deadline = time.monotonic() + seconds
-        while self.victim is None or self.victim.poll() != 0:
-            self.live()
-            assert time.monotonic() < deadline, (self.folder / "log").read_text()[-3000:]
-            time.sleep(0.1)
+        self.write(PIPELINE.format(address=self.cluster.address, rows=per_epoch))
 
     def seen(self) -> dict[str, list[int]]:
         """Key → its numbers, in the order of the topic."""
@@ -112,9 +58,9 @@ class Arena:
 
 
 @pytest.fixture
-def arena(tmp_path: Path) -> Iterator[Arena]:
+def arena(tmp_path: Path) -> Iterator[KafkaArena]:
     with start_broker() as broker:
-        arena = Arena(Cluster(broker), tmp_path)
+        arena = KafkaArena(tmp_path, "kafka_victim.py", "m", cluster=Cluster(broker))
         yield arena
         arena.stop()
 
@@ -129,7 +75,7 @@ def duplicates_and_losses(seen: dict[str, list[int]], rows: int) -> tuple[int, i
     return sum(count - 1 for count in have.values()), len(want - set(have))
 
 
-def test_every_row_is_there_once_and_in_order(arena: Arena) -> None:
+def test_every_row_is_there_once_and_in_order(arena: KafkaArena) -> None:
     chance = random.Random(SEED)
     arena.fill(rows=2000, per_epoch=100)
     deaths = [*WORKERS, *WORKERS[2:], *DRIVERS, "broker"]
@@ -148,7 +94,7 @@ def test_every_row_is_there_once_and_in_order(arena: Arena) -> None:
     assert arena.seen() == wanted(2000)
 
 
-def test_without_markers_rows_come_twice(arena: Arena) -> None:
+def test_without_markers_rows_come_twice(arena: KafkaArena) -> None:
     arena.variant = "no_marker"
     arena.fill(rows=200, per_epoch=100)
     arena.order("worker-committed")
@@ -159,7 +105,7 @@ def test_without_markers_rows_come_twice(arena: Arena) -> None:
     assert twice > 0 and lost == 0
 
 
-def test_with_lanes_by_chance_rows_are_lost(arena: Arena) -> None:
+def test_with_lanes_by_chance_rows_are_lost(arena: KafkaArena) -> None:
     arena.variant = "random_lanes"
     arena.fill(rows=200, per_epoch=100)
     arena.order("driver-committed")

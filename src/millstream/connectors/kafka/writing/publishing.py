@@ -13,12 +13,12 @@ from millstream.connectors.kafka.writing import lanes
 from millstream.errors import Diagnostic, RunError, TransientError
 from millstream.plan import shipping
 from millstream.plan.components import Epoch
+from millstream.plan.workers import worker_died
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _ROUNDS = 6
-_DEAD = ("Python worker exited unexpectedly", "Python worker failed to connect", "crashed unexpectedly", "Broken pipe", "Connection reset")
 
 
 def publish(messages: DataFrame, job: lanes.Job, epoch: Epoch) -> list[int]:
@@ -29,7 +29,7 @@ def publish(messages: DataFrame, job: lanes.Job, epoch: Epoch) -> list[int]:
         try:
             found = _round(messages, job, epoch)
         except Exception as error:
-            if turn == _ROUNDS - 1 or not any(sign in str(error) for sign in _DEAD):
+            if turn == _ROUNDS - 1 or not worker_died(error):
                 raise
             found = []
         else:

@@ -18,6 +18,7 @@ from millstream.connectors.postgres.writing.trial import sentence
 from millstream.errors import Diagnostic, MillstreamError, RunError, TransientError
 from millstream.plan import shipping
 from millstream.plan.components import Epoch, NodeContext
+from millstream.plan.workers import persistently
 
 if TYPE_CHECKING:
     import psycopg
@@ -53,7 +54,8 @@ def stage(frame: DataFrame, job: staging.Job, context: NodeContext) -> list[Atte
 
     function = staging.staged(job)
     with shipping.by_value(cloudpickle, context.directory, function, postgres):
-        rows = frame.mapInArrow(function, staging.RESULT).collect()  # type: ignore[arg-type]  # it gets an iterator
+        # a new frame for each attempt: Spark keeps the failure of one that has run
+        rows = persistently(lambda: frame.mapInArrow(function, staging.RESULT).collect())  # type: ignore[arg-type]  # it gets an iterator
     return [Attempt(*row) for row in rows]
 
 

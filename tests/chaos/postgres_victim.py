@@ -1,0 +1,91 @@
+"""A pipeline in a process of its own, that dies where it is told: `postgres_victim.py PIPELINE DEATHS VARIANT`.
+
+`variant` takes away one part of the protocol, for the controls: what it protects from must then be seen to happen.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from tests.chaos.arena import ordered
+
+from millstream.connectors.postgres.writing import committing, staging
+from millstream.connectors.postgres.writing.ledger import Ledger
+from millstream.engine.engine import SparkEngine
+from millstream.plan.running import RunOptions
+from millstream.spec.files import load_pipeline
+
+
+def mortal_worker(deaths: str) -> Callable[..., Any]:
+    stage = staging._stage
+
+    def told(name: str) -> bool:
+        try:
+            os.unlink(os.path.join(deaths, name))  # noqa: PTH108, PTH118 — it travels to the workers, which have os and little else
+        except FileNotFoundError:
+            return False
+        return True
+
+    def dying(others: Iterator[Any]) -> Iterator[Any]:
+        if told("worker-copying"):
+            os._exit(9)
+        yield from others
+
+    def wrapped(job: Any, first: Any, others: Any) -> Any:
+        attempt = stage(job, first, dying(others))
+        if told("worker-staged"):
+            os._exit(9)
+        return attempt
+
+    return wrapped
+
+
+def mortal_driver(deaths: str) -> Callable[..., None]:
+    merge, commit = committing._merge, committing.commit
+
+    def die(point: str) -> None:
+        if ordered(deaths, f"driver-{point}"):
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def merging(connection: Any, work: Any, epoch: Any) -> None:
+        die("claimed")
+        merge(connection, work, epoch)
+        die("merged")
+
+    def committed(works: Any) -> None:
+        if ordered(deaths, "server"):  # somebody restarts it meanwhile
+            waited = time.monotonic() + 30
+            while not ordered(deaths, "restarted") and time.monotonic() < waited:
+                time.sleep(0.02)
+        die("staged")
+        commit(works)
+        die("committed")
+
+    committing._merge = merging
+    return committed
+
+
+def main(pipeline: str, deaths: str, variant: str) -> None:
+    from millstream.connectors.postgres import sink
+
+    os.chdir(Path(pipeline).parent)
+    staging._stage = mortal_worker(deaths)
+    sink.commit = mortal_driver(deaths)
+    if variant == "no_ledger":
+        Ledger.claim = lambda self, connection, epoch: True  # type: ignore[method-assign]  # that is the control
+        Ledger.read = lambda self, connection, epoch: None  # type: ignore[method-assign]  # that is the control
+    if variant == "no_count":
+        committing._require_rows = lambda connection, work, epoch: None  # type: ignore[assignment]  # that is the control
+    SparkEngine().run(load_pipeline(Path(pipeline)), RunOptions())
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
