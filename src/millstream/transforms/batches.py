@@ -1,6 +1,6 @@
 """What runs in Python's worker processes: a function over whole Arrow batches, its results checked against the schema.
 
-This module travels to the workers with the function (`shipping.py`), so it imports nothing of Millstream. Notes on the exceptions that
+This module travels to the workers with the function (`shipping.py`), so it imports nothing that does not. Notes on the exceptions that
 leave it tell the engine whose function failed: `millstream-node: NAME`, and `millstream-schema: SENTENCE` for a wrong result.
 """
 
@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
+
+from millstream.plan.archives import forget_archives
 
 REJECT = "_reject"
 REJECT_TYPE = pa.struct([pa.field("raw", pa.string()), pa.field("error", pa.string())])
@@ -51,6 +53,8 @@ class BatchRunner:
             if isinstance(error, WrongResultError):
                 error.add_note(f"millstream-schema: {error}")
             raise
+        finally:
+            forget_archives()
 
     def _sized(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:

@@ -9,7 +9,7 @@ Killed before the transaction commits, what is staged is rubbish, and swept away
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -17,23 +17,20 @@ from typing import TYPE_CHECKING, ClassVar
 
 import pyarrow as pa
 
-from millstream.clients.postgres import connected, quoted, require_client
+from millstream.clients.postgres import connected
 from millstream.connectors.postgres.writing import trial
 from millstream.connectors.postgres.writing.columns import Column, columns_of, defined, travelling
-from millstream.connectors.postgres.writing.committing import Work, commit, discard, prefix, refuse, stage, sweep
-from millstream.connectors.postgres.writing.ledger import Ledger
+from millstream.connectors.postgres.writing.delivering import PostgresDelivery
 from millstream.connectors.postgres.writing.merging import Merge, Mode
 from millstream.connectors.postgres.writing.options import PostgresSinkOptions
-from millstream.connectors.postgres.writing.reaching import reached
-from millstream.connectors.postgres.writing.staging import Job
 from millstream.connectors.postgres.writing.target import Target, Wanted, fitting
 from millstream.errors import Diagnostic, RunError
 from millstream.plan import shipping
 from millstream.plan.changelog import SEQUENCE, op_of
-from millstream.plan.components import Epoch, LedgerEntry, NodeContext, Problem, Staged
+from millstream.plan.components import Epoch, NodeContext, Problem, Staged
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
 
 @dataclass(frozen=True)
@@ -49,7 +46,7 @@ class Plan:
         return defined(self.columns, self.merge.target.wanted.key)
 
 
-class PostgresSink(PostgresSinkOptions):
+class PostgresSink(PostgresSinkOptions, PostgresDelivery):
     """Writes rows to a table of Postgres. Every epoch arrives exactly once, whatever dies in between: worker, driver or server.
 
     With a primary key the table follows the stream: the last row of a key wins, a row whose `_op` is `d` deletes, and the columns `_op` and
@@ -75,26 +72,10 @@ class PostgresSink(PostgresSinkOptions):
           evolve: add_columns
     """
     judges: ClassVar[bool] = True
-    adjustable: ClassVar[frozenset[str]] = frozenset(
-        {"host", "port", "user", "password", "sslmode", "ssl_root_cert", "ssl_cert", "ssl_key", "connect_timeout", "statement_timeout"}
-        | {"connections", "commit_group", "on_conflict", "update_where", "evolve", "create", "search_path"}
-    )
+    adjustable: ClassVar[frozenset[str]] = PostgresDelivery.adjustable | {"on_conflict", "update_where", "evolve"}
 
     def problems(self, inputs: Mapping[str, pa.Schema | None], directory: Path) -> list[Problem]:
         return self.problems_of(next(iter(inputs.values()), None))
-
-    def prepare(self, spark: SparkSession, context: NodeContext) -> None:
-        require_client()
-        with reached(context), connected(self.address()) as connection:
-            self._ledger.create(connection)
-            sweep(connection, self.metadata_schema, prefix(context, context.name))
-
-    def ledger(self, spark: SparkSession, epoch: Epoch) -> LedgerEntry | None:
-        assert epoch.context is not None
-        with connected(self.address()) as connection:
-            held = self._ledger.read(connection, epoch)
-        epoch.context.memory["held"] = held is not None
-        return held
 
     def collapses(self, columns: Iterable[str], context: NodeContext) -> tuple[str, ...]:
         return context.primary_key if self.deduplicate and self._mode(context, columns) != "append" else ()
@@ -116,26 +97,8 @@ class PostgresSink(PostgresSinkOptions):
 
     def stage(self, frame: DataFrame, epoch: Epoch) -> Staged:
         assert epoch.context is not None
-        plan, address = self._plan(frame, epoch.context, epoch.time), self.address()
-        job = Job(address.text, quoted(self.metadata_schema), prefix(epoch.context, epoch.sink), plan.definition)
-        attempts = stage(travelling(frame, plan.columns).coalesce(self.connections), job, epoch.context)
-        blame = partial(self._blame, frame, epoch.context)
-        refuse(attempts, epoch.sink, address, blame)
-        work = Work(address, self._ledger, tuple(attempts), plan.merge.statements, blame)
-        return Staged(work.rows, work)
-
-    def commit(self, staged: Staged, epoch: Epoch) -> None:
-        commit([(staged.payload, epoch)])
-
-    def commit_together(self, works: Sequence[tuple[Staged, Epoch]]) -> None:
-        commit([(staged.payload, epoch) for staged, epoch in works])
-
-    def abort(self, staged: Staged, epoch: Epoch) -> None:
-        discard(staged.payload)
-
-    @property
-    def _ledger(self) -> Ledger:
-        return Ledger(self.metadata_schema)
+        plan, blame = self._plan(frame, epoch.context, epoch.time), partial(self._blame, frame, epoch.context)
+        return self.staged(frame, plan.columns, plan.merge.target.wanted.key, epoch, plan.merge.statements, blame)
 
     def _mode(self, context: NodeContext, columns: Iterable[str]) -> Mode:
         mode = self.mode or ("upsert" if context.primary_key else "append")

@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from millstream.connectors.kafka.writing.archives import forget_archives
 from millstream.connectors.kafka.writing.producing import Writer, keep, patiently, reuse
+from millstream.plan.archives import forget_archives
 
 OUTCOME = "lane int, outcome string, rows long, detail string"
 _FENCED = {"_FENCED", "INVALID_PRODUCER_EPOCH", "PRODUCER_FENCED", "INVALID_PRODUCER_ID_MAPPING"}

@@ -25,7 +25,7 @@ def _name(value: str) -> str:
     return value
 
 
-def _type(value: str) -> str:
+def type_name(value: str) -> str:
     if not TYPE.fullmatch(value):
         raise ValueError(f"`{value}` is not a type's name")
     return value
@@ -88,7 +88,7 @@ class PostgresSinkOptions(PostgresTarget):
     """A column that marks deleted rows instead of removing them: the time of the epoch, or `true` where the column is a boolean."""
     evolve: Evolve = "fail"
     """What happens to columns that the table lacks: `add_columns` adds them, `ignore` leaves them out, `fail` stops."""
-    types: dict[str, Annotated[str, AfterValidator(_type)]] = Field(default={})
+    types: dict[str, Annotated[str, AfterValidator(type_name)]] = Field(default={})
     """Column → type in Postgres, for a table or column that is made here: `{id: uuid, note: varchar(40)}`."""
     arrays: Arrays = "json"
     """How lists of plain values are stored: as `jsonb`, or as Postgres' own arrays (`native`)."""

@@ -3,7 +3,7 @@
 A task that is tried again writes another table; only the attempts that Spark counts as successful report theirs, so a row is merged once
 whatever happened to the others. Staging tables are unlogged: a server that crashes empties them, and the number of rows tells.
 
-This module travels to the workers and imports nothing of Millstream. A failure is a result like any other: text does not survive the way
+This module travels to the workers and imports nothing that does not. A failure is a result like any other: text does not survive the way
 through Spark's exceptions.
 """
 
@@ -16,6 +16,8 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import pyarrow as pa
+
+from millstream.plan.archives import forget_archives
 
 RESULT = "table_name string, row_count bigint, state string, error string"
 CONVERSION = "22008"
@@ -55,6 +57,7 @@ def staged(job: Job) -> Callable[[Batches], Batches]:
         first = next(filled, None)
         if first is not None:
             yield _row(_stage(job, first, filled))
+        forget_archives()
 
     return run
 

@@ -4,7 +4,7 @@ is to be named.
 
 The statements are those of the real merge, so that whatever Postgres refuses is found: a text too long, a number out of range, a check, a
 foreign key, a trigger. Rows that only fail together (two of one epoch with the same value in a unique column) are not found here.
-This module travels to the workers and imports nothing of Millstream but its neighbour.
+This module travels to the workers and imports nothing that does not.
 """
 
 from __future__ import annotations
