@@ -32,6 +32,7 @@ def run(
     reset: Annotated[
         list[str] | None, typer.Option(help="Start this query anew: its sinks receive rows again.", show_default=False)
     ] = None,
+    again: Annotated[bool, typer.Option(help="Repeat a job that is done: read its bounded input again, from the start.")] = False,
     accept_change: Annotated[bool, typer.Option(help="Finish a half-done epoch with the changed plan.")] = False,
     format: Annotated[Format, typer.Option(help="`json` prints the report on stdout.")] = Format.text,
 ) -> None:
@@ -47,7 +48,7 @@ def run(
     stop, received = threading.Event(), _catch_signals()
     received.on_first = stop.set
     with Live(topology) as live:
-        options = RunOptions(tuple(reset or ()), accept_change, live.update, narrate, stop)
+        options = RunOptions(tuple(reset or ()), again, accept_change, live.update, narrate, stop)
         report: Report = engine()().run(topology, options)
     if format is Format.json:
         print(json.dumps(report.as_dict()))

@@ -73,7 +73,8 @@ class SparkEngine:
     ) -> Report:
         from millstream.engine.execution import Execution
 
-        _reset(queries, checkpoint, options.reset)
+        repeated = _repeated(queries, checkpoint, recorder) if options.again else ()
+        _reset(queries, checkpoint, (*options.reset, *repeated))
         times = dict(session.times)
         for warning in session.diagnostics:
             recorder.note(f"{warning.message}: {warning.help}")
@@ -90,10 +91,10 @@ class SparkEngine:
     def _finished(self, checkpoint: Checkpoint, queries: tuple[QueryPlan, ...], options: RunOptions, recorder: Recorder) -> bool:
         """Whether every query has come to the end of its bounded input in an earlier run."""
         ends = {query.name: checkpoint.finished(query.name) for query in queries}
-        if options.reset or not all(ends.values()):
+        if options.reset or options.again or not all(ends.values()):
             return False
         end = max(end for end in ends.values() if end)
-        recorder.note(f"this pipeline finished at {end}; what came later is not read (`--reset QUERY` starts anew)")
+        recorder.note(f"this job was done at {end}, and there is nothing left to do; `--again` repeats it from the start")
         recorder.state("done")
         return True
 
@@ -141,6 +142,14 @@ def _log_dir(topology: Topology) -> Path:
     url = checkpoint_of(topology)
     base = Path(url.removeprefix("file://")) if is_local(url) else Path(".millstream") / topology.name
     return base / "logs"
+
+
+def _repeated(queries: tuple[QueryPlan, ...], checkpoint: Checkpoint, recorder: Recorder) -> tuple[str, ...]:
+    """The queries that are done, to be done again."""
+    done = [query for query in queries if checkpoint.finished(query.name)]
+    sinks = ", ".join(f"`{sink.name}`" for query in done for sink in query.sinks)
+    recorder.note(f"done again from the start: {sinks} received rows once more" if done else "nothing was done yet that could be repeated")
+    return tuple(query.name for query in done)
 
 
 def _reset(queries: tuple[QueryPlan, ...], checkpoint: Checkpoint, names: tuple[str, ...]) -> None:

@@ -18,6 +18,8 @@ class RunOptions:
 
     reset: tuple[str, ...] = ()
     """Queries to start anew."""
+    again: bool = False
+    """Repeat what has come to the end of its bounded input."""
     accept_change: bool = False
     """Finish a half-done epoch with a plan that may differ from the one it was begun with."""
     watch: Callable[[Snapshot], None] | None = None
