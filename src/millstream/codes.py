@@ -527,6 +527,11 @@ CODES: dict[str, Code] = {
         "the epoch is staged anew.",
         "Nothing, unless it keeps happening: then look at the server's log.",
     ),
+    "MS119": Code(
+        "the store",
+        "The named values beside a pipeline cannot be opened, or the one that was asked for is not there.",
+        "They are in `_millstream/store.db` of the checkpoint, or where `settings.store` says; `millstream store list` shows them.",
+    ),
     "MS118": Code(
         "a primary key is missing",
         "A changelog says what happened to the row of a key, and `upsert` replaces the row of a key: both need to know the columns that "

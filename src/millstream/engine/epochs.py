@@ -19,6 +19,7 @@ from pyspark.sql import DataFrame
 from millstream.engine.checkpoint import OffsetEntry, QueryCheckpoint
 from millstream.engine.frames import EpochFrames
 from millstream.engine.functions import register
+from millstream.engine.keptledger import KeptLedger
 from millstream.engine.losses import begin_of, lost_rows, offsets_of
 from millstream.engine.lowering import Lowering
 from millstream.engine.operators import Operators
@@ -174,12 +175,16 @@ class EpochLoop:
                 _sink(sink).commit_together([(each, own) for _, each, own in works])
             else:
                 _sink(sink).commit(work, epoch)
-            self.ledgers |= {each.name: LedgerEntry(own.number, own.digest) for each, _, own in works}
+            for each, _, own in works:
+                self.ledgers[each.name] = LedgerEntry(own.number, own.digest)
+                if kept := self._kept_ledger(each, own):
+                    kept.write(own)
         self.failed_node = ""
 
     def _holds(self, sink: Node, epoch: Epoch) -> bool:
         if sink.name not in self.ledgers:
-            self.ledgers[sink.name] = _sink(sink).ledger(self.lowering.spark, epoch)
+            kept = self._kept_ledger(sink, epoch)
+            self.ledgers[sink.name] = kept.read() if kept else _sink(sink).ledger(self.lowering.spark, epoch)
         held = self.ledgers[sink.name]
         if held is None or held.epoch < epoch.number:
             return False
@@ -196,6 +201,11 @@ class EpochLoop:
                 help=f"restore both from the same time, or `--reset {self.checkpoint.name}` with an empty target",
             )
         )
+
+    def _kept_ledger(self, sink: Node, epoch: Epoch) -> KeptLedger | None:
+        """The ledger of a target that cannot hold its own."""
+        store = self.lowering.store
+        return KeptLedger(store, epoch.query, sink.name) if store and not _sink(sink).holds_ledger else None
 
     def _note(self, plan: QueryPlan, staged: list[tuple[Node, Staged, Epoch]], facts: EpochFacts) -> None:
         rows = {sink.name: work.rows for sink, work, _ in staged if work.rows is not None}

@@ -28,6 +28,7 @@ from millstream.plan.cutting import QueryPlan
 from millstream.plan.rules import check
 from millstream.plan.running import RunOptions
 from millstream.plan.settings import RealTime
+from millstream.plan.storing import open_store
 from millstream.plan.topology import Topology
 from millstream.secrets import Redactor, Secret
 
@@ -49,8 +50,13 @@ class Execution:
 
     def run(self, plans: list[QueryPlan]) -> None:
         topology = self._topology
-        with registered(self._spark, topology.functions, topology.directory), _retaining(self._spark, topology.settings.retain_epochs):
-            self._run(plans)
+        self._store = open_store(topology)
+        try:
+            with registered(self._spark, topology.functions, topology.directory), _retaining(self._spark, topology.settings.retain_epochs):
+                self._run(plans)
+        finally:
+            if self._store is not None:
+                self._store.close()
 
     def _run(self, plans: list[QueryPlan]) -> None:
         queries = self._prepare(plans)
@@ -76,7 +82,9 @@ class Execution:
             self._checkpoint.query(plan.name).examine()
         histories = [admit(self._topology, plan, self._checkpoint, self._options.accept_change) for plan in plans]
         topology, hidden = self._topology, self._redact.values
-        lowering = Lowering(self._spark, self._checkpoint, topology.directory, self._schemas(plans), hidden, topology.functions)
+        lowering = Lowering(
+            self._spark, self._checkpoint, topology.directory, self._schemas(plans), hidden, topology.functions, store=self._store
+        )
         settings, stop, name = topology.settings, self._options.stop, topology.name
         kind = RealTimeQuery if isinstance(settings.trigger, RealTime) else RunningQuery
         self._commitments = told = Commitments(topology, lowering, self._recorder, self._redact)

@@ -22,6 +22,7 @@ from millstream.plan.components import REJECT, NodeContext, Source, Transform, W
 from millstream.plan.cutting import QueryPlan
 from millstream.plan.declarations import UserFunction
 from millstream.plan.nodes import Node
+from millstream.state.store import Namespace, Store
 
 REJECT_TYPE = "struct<node: string, raw: string, error: string>"
 
@@ -40,6 +41,8 @@ class Lowering:
     """The user's functions that SQL can call."""
     memory: dict[str, dict[str, Any]] = field(default_factory=dict)
     """What nodes keep for the length of a run."""
+    store: Store | None = None
+    """Named values beside the pipeline."""
     keys: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Node → its primary key, as far as nodes are built: given, found in the data, or taken over from what it reads."""
 
@@ -101,6 +104,7 @@ class Lowering:
             memory=self.memory.setdefault(node.name, {}),
             pipeline=self.checkpoint.pipeline,
             primary_key=node.options.primary_key or self._inherited(node),
+            store=Namespace(self.store, node.name) if self.store else None,
         )
 
     def _remember_key(self, node: Node, key: tuple[str, ...], frame: DataFrame) -> None:

@@ -18,6 +18,7 @@ from pydantic import BaseModel, ConfigDict
 
 from millstream.plan.options import Duration
 from millstream.plan.outcomes import OnError
+from millstream.state.store import Namespace
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -70,6 +71,8 @@ class NodeContext:
     """The pipeline's name."""
     primary_key: tuple[str, ...] = ()
     """The columns that the node is keyed by, where it says so."""
+    store: Namespace | None = field(default=None, repr=False, compare=False)
+    """Named values of the node's own, kept beside the pipeline; None where there is no place for them."""
 
     @property
     def event_time(self) -> str:
@@ -358,6 +361,8 @@ class Sink(Component):
 
     best: ClassVar[Guarantee] = "exactly_once"
     """What it can promise at most."""
+    holds_ledger: ClassVar[bool] = True
+    """Whether the target can tell which epoch it holds. Where it cannot, the pipeline's store keeps that."""
     judges: ClassVar[bool] = False
     """Whether there are rows that the target cannot take and `judged` can tell."""
 

@@ -72,6 +72,17 @@ class Telemetry(_Block):
     """Labels that every reported fact carries."""
 
 
+class StoreSettings(_Block):
+    """Where named values are kept: metadata, what plugins remember, ledgers of targets that cannot hold their own."""
+
+    backend: Literal["sqlite", "postgres"] = "sqlite"
+    """`sqlite`: a file in the checkpoint; `postgres`: the table `store` in a database, for machines without a disk of their own."""
+    connection: str = "postgres"
+    """The connection that `postgres` uses."""
+    db_schema: str = Field(default="millstream", alias="schema")
+    """The schema of the table; both are made when they are missing."""
+
+
 class Settings(_Block):
     """How the pipeline runs."""
 
@@ -94,5 +105,7 @@ class Settings(_Block):
     """How many epochs back offsets, commits and state are kept in the checkpoint. Default: 100."""
     restart: Restart = Restart()
     """What happens after a temporary failure."""
+    store: StoreSettings = StoreSettings()
+    """Where named values are kept; `millstream store` looks at them."""
     telemetry: Telemetry = Telemetry()
     """Names for what the run reports."""

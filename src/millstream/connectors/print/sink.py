@@ -36,6 +36,7 @@ class PrintSink(Sink):
           sample_every: 100
     """
     best: ClassVar[Guarantee] = "at_least_once"
+    holds_ledger: ClassVar[bool] = False
 
     sample_every: int = Field(default=1, ge=1)
     """Show one row in so many."""

@@ -1,0 +1,94 @@
+"""`millstream store`: the named values beside a pipeline. (`millstream state` shows what Spark remembers.)"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from millstream.cli.output import Format, narrate
+from millstream.cli.pipelines import ConfigFile, PipelineFile, SettingFlags, load_or_fail, setting_flags
+from millstream.errors import Diagnostic, UsageError
+
+if TYPE_CHECKING:
+    from millstream.state.store import Store
+
+store = typer.Typer(help="Look at the named values beside a pipeline: metadata, ledgers, what plugins remember.", no_args_is_help=True)
+Namespace = Annotated[str, typer.Argument(help="Whose values: a node's name, or `ledger`.", show_default=False)]
+Key = Annotated[str, typer.Argument(help="The value's name.", show_default=False)]
+
+
+@store.callback()
+def _group() -> None:
+    """Named values."""
+
+
+@store.command("list")
+def list_(
+    pipeline: PipelineFile,
+    namespace: Annotated[str | None, typer.Argument(help="Only the values of this one.", show_default=False)] = None,
+    prefix: Annotated[str, typer.Option(help="Only names that begin so.", show_default=False)] = "",
+    config: ConfigFile = None,
+    set_: SettingFlags = None,
+    format: Annotated[Format, typer.Option(help="`json` prints one object per value, as in a pipe.")] = Format.text,
+) -> None:
+    """List the values: a table in a terminal, JSON lines in a pipe."""
+    with _opened(pipeline, config, set_) as opened:
+        entries = opened.list(namespace, prefix)
+    if format is Format.json or not sys.stdout.isatty():
+        for entry in entries:
+            print(json.dumps({"namespace": entry.namespace, "key": entry.key, "value": entry.value, "updated_at": entry.updated_at}))
+    else:
+        from rich.console import Console
+        from rich.table import Table
+
+        table = Table("namespace", "key", "value", "updated", box=None, pad_edge=False, header_style="bold")
+        for entry in entries:
+            table.add_row(entry.namespace, entry.key, json.dumps(entry.value), entry.updated_at)
+        Console().print(table)
+    narrate(f"{len(entries)} {'value' if len(entries) == 1 else 'values'}")
+
+
+@store.command()
+def get(pipeline: PipelineFile, namespace: Namespace, key: Key, config: ConfigFile = None, set_: SettingFlags = None) -> None:
+    """Print one value, as JSON."""
+    with _opened(pipeline, config, set_) as opened:
+        value = opened.get(namespace, key)
+    if value is None:
+        raise UsageError(Diagnostic("MS119", f"there is no value `{key}` of `{namespace}`", help="`millstream store list` shows all"))
+    print(json.dumps(value))
+
+
+@store.command()
+def rm(
+    pipeline: PipelineFile,
+    namespace: Namespace,
+    key: Annotated[str | None, typer.Argument(help="The value's name; without it, all of the namespace.", show_default=False)] = None,
+    config: ConfigFile = None,
+    set_: SettingFlags = None,
+) -> None:
+    """Remove a value, or all of a namespace. A pipeline that runs may put it again."""
+    with _opened(pipeline, config, set_) as opened:
+        count = opened.delete(namespace, key)
+    narrate(f"removed {count} {'value' if count == 1 else 'values'}")
+    if not count:
+        raise typer.Exit(1)
+
+
+@contextmanager
+def _opened(pipeline: Path, config: Path | None, set_: list[str] | None) -> Iterator[Store]:
+    from millstream.plan.storing import open_store
+
+    found = open_store(load_or_fail(pipeline, config, setting_flags(set_), warn=False))
+    if found is None:
+        message = "this pipeline has no store: its checkpoint is not on this machine"
+        raise UsageError(Diagnostic("MS119", message, help="`settings: {store: {backend: postgres}}` keeps it in a database"))
+    try:
+        yield found
+    finally:
+        found.close()
