@@ -1,0 +1,87 @@
+"""The golden Debezium stream from Kafka through SQL into Postgres: the table equals the golden one, straight and with the driver killed."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import psycopg
+import pytest
+from psycopg.rows import dict_row
+from tests.conformance.goldens import HOME, golden, names, normal, query
+from tests.servers.kafka import Cluster, kafka
+from tests.servers.postgres import Database, postgres
+
+from millstream.engine.engine import SparkEngine
+from millstream.plan.running import RunOptions
+from millstream.spec.files import load_pipeline
+
+__all__ = ["kafka", "postgres"]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(400), pytest.mark.skipif(not names(), reason="the golden data is not there")]
+COLUMNS = "id: int32, customer_name: string, product_name: string, quantity: int32, price: float64, order_date: int64, status: string"
+PIPELINE = """
+name: debezium
+connections: {{kafka: {{bootstrap_servers: "{servers}"}}, postgres: {connection}}}
+sources:
+  dbz:
+    type: kafka
+    topic: {topic}
+    format: json
+    envelope: debezium
+    schema: {{{columns}}}
+    mode: {{type: bounded}}
+    max_rows_per_epoch: 60
+transforms:
+  passed: {{type: sql, sql: "{sql}"}}
+sinks:
+  pg: {{type: postgres, from: passed, schema: {schema}, table: t, primary_key: id}}
+settings: {{checkpoint: ck}}
+"""
+
+
+@pytest.fixture
+def written(kafka: Cluster, postgres: Database, tmp_path: Path) -> str:
+    """The pipeline beside the test; its schema."""
+    topic, schema = kafka.topic(1), postgres.schema()
+    kafka.send(topic, (HOME / "inputs" / "aggregate_updates.json").read_text().splitlines())
+    options = {"servers": kafka.address, "connection": postgres.connection, "topic": topic, "schema": schema}
+    sql = query("debezium_pass_through").replace("\n", " ")
+    (tmp_path / "p.yaml").write_text(PIPELINE.format(columns=COLUMNS, sql=sql, **options))
+    return schema
+
+
+def table(postgres: Database, schema: str) -> Counter[str]:
+    with psycopg.connect(postgres.address.text, row_factory=dict_row) as connection:
+        return Counter(normal(row) for row in connection.execute(f"SELECT * FROM {schema}.t"))
+
+
+def test_the_table_equals_the_golden_one(
+    written: str, postgres: Database, spark: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    report = SparkEngine(spark).run(load_pipeline(tmp_path / "p.yaml"), RunOptions())  # type: ignore[arg-type]  # the warm session
+    assert report.epochs >= 6
+    assert table(postgres, written) == golden("debezium_pass_through")
+
+
+def test_it_survives_being_killed(written: str, postgres: Database, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "millstream.cli", "run", "p.yaml"]
+    chance, commits = random.Random(6), tmp_path / "ck/queries/dbz/commits"
+    for wanted in (3, 8):
+        process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+        deadline = time.monotonic() + 120
+        while len(list(commits.glob("[0-9]*"))) < wanted and process.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.02)
+        time.sleep(chance.uniform(0, 0.3))
+        assert process.poll() is None, "the run ended before it could be killed"
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert table(postgres, written) == golden("debezium_pass_through")
