@@ -1,7 +1,7 @@
 """Every diagnostic code, what it means and what to do: the text behind `millstream explain` and `docs/errors.md`.
 
 A code is never reused for another meaning. The tens say where it comes from: 0–1 the file, 2–3 the plan, 4 the machine,
-5 the checkpoint, 6–7 the run, 8 functions, 9–10 Kafka, 11–13 databases.
+5 the checkpoint, 6–7 the run, 8 functions, 9–10 Kafka, 109–139 databases.
 """
 
 from __future__ import annotations
@@ -479,6 +479,11 @@ CODES: dict[str, Code] = {
         "The columns of a source are in a schema registry, and `millstream check` could not ask it within two seconds. Everything else "
         "was checked.",
         "Check where the registry can be reached, or give `schema`.",
+    ),
+    "MS109": Code(
+        "sinks that cannot commit together",
+        "A `commit_group` is one transaction per epoch: its sinks need the same epochs, so the same root, and the same database and login.",
+        "Give them different groups, or none.",
     ),
     "MS110": Code(
         "Postgres cannot be reached",

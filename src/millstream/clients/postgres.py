@@ -2,8 +2,7 @@
 
 Two clients share one address: psycopg for statements, ADBC for whole Arrow batches (binary COPY). Errors are told apart by their SQLSTATE:
 what may pass by itself (network, deadlock, serialization, too many connections, a server that starts, a replica that is read-only) is a
-`TransientError` and is tried again; everything else stops at once. A connection is made for writing: after a failover the old primary,
-now a replica, is refused and left.
+`TransientError` and is tried again; everything else stops at once.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ class PostgresOptions(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     host: str = "localhost"
-    """The server."""
+    """The server; of several, as `one,two`, the first that answers, and for sinks the one that takes writes."""
     port: int = Field(5432, ge=1, le=65535)
     """Its port."""
     database: str = ""

@@ -70,6 +70,19 @@ class Postgres:
         return self._run("postgres", "--version").split()[2]
 
     @property
+    def configured(self) -> str:
+        """How it was built."""
+        return self._run("pg_config", "--configure")
+
+    def give(self, name: str, content: bytes) -> None:
+        """A file in its data folder, for its eyes only."""
+        path = self.data / name
+        path.write_bytes(content)
+        path.chmod(0o600)
+        if self.owner:
+            shutil.chown(path, self.owner)
+
+    @property
     def running(self) -> bool:
         with suppress(OSError, ValueError):
             os.kill(self._pid(), 0)

@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from millstream.errors import Diagnostic, Span, nearest
-from millstream.plan.components import Problem, Transform
+from millstream.plan.components import Problem, Sink, Transform
+from millstream.plan.cutting import root_of
 from millstream.plan.function_rules import functions_are_called_where_they_can_run, functions_are_found
 from millstream.plan.nodes import Node
 from millstream.plan.outcomes import letter_of
@@ -124,6 +125,20 @@ def primary_keys_are_in_the_schema(topology: Topology, schemas: Schemas) -> Iter
                 yield Diagnostic("MS025", message, node.place("primary_key"), help=nearest(column, schema.names))
 
 
+def groups_share_a_query(topology: Topology, schemas: Schemas) -> Iterator[Diagnostic]:
+    """Sinks that commit together have the same epochs."""
+    roots: dict[str, tuple[str, str]] = {}
+    for sink in topology.sinks:
+        group = sink.component.group if isinstance(sink.component, Sink) else ""
+        if not group or not sink.inputs or sink.inputs[0] not in topology.by_name:
+            continue
+        root = root_of(topology, sink.inputs[0]).name
+        first, other = roots.setdefault(group, (sink.name, root))
+        if other != root:
+            message = f"sinks `{first}` and `{sink.name}` of the group `{group}` stand under different roots: `{other}` and `{root}`"
+            yield Diagnostic("MS109", message, sink.place("commit_group"), help="only sinks with the same epochs can commit together")
+
+
 def components_agree(topology: Topology, schemas: Schemas) -> Iterator[Diagnostic]:
     """What the components themselves find: unknown columns, types that a sink cannot take, functions that are not there."""
     for node in topology.nodes:
@@ -145,6 +160,7 @@ RULES: tuple[Rule, ...] = (
     primary_keys_are_in_the_schema,
     event_times_can_be_read,
     components_agree,
+    groups_share_a_query,
     functions_are_found,
     functions_are_called_where_they_can_run,
     stateful_nodes_have_event_time,

@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from millstream.clients.postgres import Address, connected, passing, quoted
+from millstream.clients.postgres import Address, connected, passing, quoted, state_of
 from millstream.connectors.postgres.writing import staging
 from millstream.connectors.postgres.writing.ledger import Ledger
 from millstream.connectors.postgres.writing.staging import Attempt
-from millstream.connectors.postgres.writing.trial import sentence
+from millstream.connectors.postgres.writing.trial import ROWS_TO_BLAME, sentence
 from millstream.errors import Diagnostic, MillstreamError, RunError, TransientError
 from millstream.plan import shipping
 from millstream.plan.components import Epoch, NodeContext
@@ -68,7 +68,8 @@ def refuse(attempts: Sequence[Attempt], sink: str, address: Address, blame: Call
     if failed.state == "?" or passing(failed.state):
         code = "MS110" if failed.state == "?" else "MS112"
         raise TransientError(Diagnostic(code, f"sink `{sink}` could not stage its rows in Postgres at `{address}`: {said}"))
-    raise RunError(refusal(sink, f"{said} ({failed.state})", blame()))
+    row = blame() if failed.state.startswith(ROWS_TO_BLAME) else ""
+    raise RunError(refusal(sink, f"{said} ({failed.state})", row))
 
 
 def refusal(sink: str, said: str, row: str) -> Diagnostic:
@@ -80,6 +81,7 @@ def refusal(sink: str, said: str, row: str) -> Diagnostic:
 def commit(works: Sequence[tuple[Work, Epoch]]) -> None:
     """All of them in one transaction."""
     first, _ = works[0]
+    _require_one_database(works)
     blamed: Work | None = None
     sink = ""
     try:
@@ -94,10 +96,18 @@ def commit(works: Sequence[tuple[Work, Epoch]]) -> None:
         raise
     except MillstreamError as error:
         found = error.diagnostics[0]
-        if blamed is None or found.code != "MS113":
+        if blamed is None or not state_of(error.__cause__ or error).startswith(ROWS_TO_BLAME):
             raise
         row = blamed.blame()
         raise RunError(refusal(sink, found.message.partition("refuses: ")[2], row) if row else found) from error
+
+
+def _require_one_database(works: Sequence[tuple[Work, Epoch]]) -> None:
+    places = {(str(work.address), work.address.parts.get("user")): epoch.sink for work, epoch in works}
+    if len(places) > 1:
+        sinks = " and ".join(f"`{sink}`" for sink in places.values())
+        message = f"sinks {sinks} are to commit together, and write to different databases"
+        raise RunError(Diagnostic("MS109", message, help="one transaction is one database and one login: give them other groups"))
 
 
 def _merge(connection: psycopg.Connection[Any], work: Work, epoch: Epoch) -> None:

@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar
 import pyarrow as pa
 from pydantic import AfterValidator, Field
 
-from millstream.clients.postgres import NAME_BYTES, PostgresOptions
+from millstream.clients.postgres import NAME_BYTES, Address, PostgresOptions
 from millstream.connectors.postgres.writing.columns import TYPE, Arrays
 from millstream.connectors.postgres.writing.merging import Conflict, Mode, Operator
 from millstream.connectors.postgres.writing.target import Evolve
@@ -62,6 +62,10 @@ class PostgresTarget(PostgresOptions, Sink):
     @property
     def group(self) -> str:
         return self.commit_group
+
+    def address(self) -> Address:
+        """A server that takes writes: of several hosts the primary, and never the one that was it before a failover."""
+        return super().address().to(target_session_attrs="read-write")
 
     def missing(self) -> list[Problem]:
         """What nobody gave."""

@@ -23,7 +23,8 @@ ROW = "_millstream_row"
 """The struct of all columns of a row."""
 REJECT_TYPE = pa.struct([pa.field("raw", pa.string()), pa.field("error", pa.string())])
 TABLE = "_millstream_trial"
-_ROWS_TO_BLAME = ("22", "23", "44", "P0001", "21000")
+ROWS_TO_BLAME = ("22", "23", "44", "P0001", "21000")
+"""SQLSTATEs of errors that are about a row, and not about the statement."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,7 @@ def _failure(connection: Any, trial: Trial, batch: pa.RecordBatch) -> str:
         return ""
     except Exception as error:
         state = failure_state(error)
-        if not state.startswith(_ROWS_TO_BLAME):
+        if not state.startswith(ROWS_TO_BLAME):
             raise
         return f"{sentence(str(error))} ({state})"
     finally:
