@@ -25,7 +25,7 @@ from millstream.dev.ports import HOST, free_port, require_free
 from millstream.engine.scratch import Scratch, make_scratch
 from millstream.errors import Diagnostic, MillstreamError, SetupError
 
-NAME = "millstream"
+NAME = "dev"
 """User, password and database alike."""
 _HELD = '"$@" & pid=$!; read _; kill -QUIT $pid; wait $pid'
 _SETTINGS = (
