@@ -8,6 +8,7 @@ import statistics
 import subprocess
 import sys
 import time
+import venv
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -67,6 +68,17 @@ def module(name: str, *arguments: str) -> list[str]:
 
 def millstream(*arguments: str) -> list[str]:
     return [sys.executable, "-m", "millstream.cli", *arguments]
+
+
+def environment(name: str, *packages: str) -> Path:
+    """The interpreter of a virtual environment with these packages, made once, in the user's cache."""
+    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "millstream" / name
+    interpreter = base / "bin" / "python"
+    if not (base / "ready").exists():
+        venv.create(base, with_pip=True)
+        subprocess.run([str(interpreter), "-m", "pip", "install", "-q", *packages], check=True, stdout=sys.stderr)
+        (base / "ready").touch()
+    return interpreter
 
 
 def median(values: list[float]) -> float:

@@ -6,14 +6,10 @@ The peers are installed into an environment of their own under the user's cache,
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 import tempfile
-import venv
 from pathlib import Path
 
-from bench.figures import ROOT, Cost, Figure, cost_of, millstream, python
+from bench.figures import ROOT, Cost, Figure, cost_of, environment, millstream, python
 
 ROWS = 2_000_000
 PIPELINE = """
@@ -34,7 +30,7 @@ settings: {profile: long}
 
 
 def measure() -> list[Figure]:
-    peers = _environment()
+    peers = environment("bench-peers", "bytewax==0.21.1", "pathway==0.33.0")
     scripts = ROOT / "bench" / "scripts"
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -64,15 +60,3 @@ def _same_totals(folder: Path) -> None:
     pathway = [json.loads(line) for line in (folder / "pathway.out").read_text().splitlines()]
     if not ours == bytewax == sum(row["total"] * row["diff"] for row in pathway):
         raise RuntimeError(f"the totals differ: ours {ours}, Bytewax {bytewax}")
-
-
-def _environment() -> Path:
-    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "millstream" / "bench-peers"
-    interpreter = base / "bin" / "python"
-    if not (base / "ready").exists():
-        venv.create(base, with_pip=True)
-        subprocess.run(
-            [str(interpreter), "-m", "pip", "install", "-q", "bytewax==0.21.1", "pathway==0.33.0"], check=True, stdout=sys.stderr
-        )
-        (base / "ready").touch()
-    return interpreter

@@ -5,14 +5,11 @@ The peer is installed into an environment of its own under the user's cache, the
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
+import json
 import tempfile
-import venv
 from pathlib import Path
 
-from bench.figures import ROOT, Cost, Figure, cost_of, millstream, module
+from bench.figures import ROOT, Cost, Figure, cost_of, environment, millstream, module
 
 ROWS = 2_000_000
 PIPELINE = """
@@ -33,7 +30,7 @@ settings: {{profile: long}}
 def measure() -> list[Figure]:
     from millstream.dev.kafka import start_broker
 
-    peer, scripts = _environment(), ROOT / "bench" / "scripts"
+    peer, scripts = environment("bench-quix", "quixstreams==3.28.1"), ROOT / "bench" / "scripts"
     with start_broker() as broker, tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         cost_of(module("kafka.rows", broker.address, "rows", str(ROWS)))
@@ -53,19 +50,7 @@ def _figures(name: str, cost: Cost) -> list[Figure]:
 
 def _same_counts(folder: Path, theirs: str) -> None:
     """Nobody is compared who computes something else."""
-    import json
-
     lines = [json.loads(line) for file in sorted((folder / "out").rglob("*.json")) for line in file.read_text().splitlines()]
     ours = {row["country"]: row["n"] for row in lines if "country" in row}
     if ours != json.loads(theirs.splitlines()[-1]):
         raise RuntimeError(f"the counts differ: ours {ours}, theirs {theirs[-200:]}")
-
-
-def _environment() -> Path:
-    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "millstream" / "bench-quix"
-    interpreter = base / "bin" / "python"
-    if not (base / "ready").exists():
-        venv.create(base, with_pip=True)
-        subprocess.run([str(interpreter), "-m", "pip", "install", "-q", "quixstreams==3.28.1"], check=True, stdout=sys.stderr)
-        (base / "ready").touch()
-    return interpreter

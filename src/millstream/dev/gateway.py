@@ -12,10 +12,14 @@ import subprocess
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from types import TracebackType
+from typing import Any, ClassVar, Self
 
 from millstream.engine.java import Java
+from millstream.engine.scratch import Scratch
+from millstream.errors import Diagnostic, SetupError
 
 _SMALL = ("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 _GATEWAY = ("py4j.GatewayServer", "--die-on-broken-pipe", "--enable-auth", "0")
@@ -95,6 +99,57 @@ class Gateway:
         """The last lines of the log, without Java's stack."""
         lines = [line for line in self.log.read_text(errors="replace").splitlines() if not line.startswith("\tat ")]
         return "\n".join(lines[-_TAIL:])
+
+
+@dataclass
+class Server:
+    """Something that serves from a JVM: it can be started, it ends with its data."""
+
+    java: Java
+    jars: tuple[Path, ...]
+    scratch: Scratch
+    port: int
+
+    name: ClassVar[str]
+    """What people call it."""
+
+    @cached_property
+    def gateway(self) -> Gateway:
+        raise NotImplementedError
+
+    @property
+    def running(self) -> bool:
+        return self.gateway.running
+
+    def serve(self) -> None:
+        """What makes the JVM answer clients."""
+        raise NotImplementedError
+
+    def start(self) -> None:
+        """Start, or start again; returns when clients can connect."""
+        if not self.gateway.launch():
+            raise SetupError(self._failure("its JVM ended before it was ready"))
+        try:
+            self.serve()
+        except Exception as error:  # noqa: BLE001 — whatever Java says is told
+            said = reason(error)
+            self.gateway.end()
+            raise SetupError(self._failure(said)) from None
+
+    def stop(self) -> None:
+        """End it and remove its data."""
+        self.gateway.end()
+        self.scratch.remove()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.stop()
+
+    def _failure(self, said: str) -> Diagnostic:
+        message = f"{self.name} did not start: {said}"
+        return Diagnostic("MS047", message, detail=self.gateway.tail(), help="`millstream doctor` checks the machine")
 
 
 def reason(error: Exception) -> str:

@@ -12,17 +12,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from types import TracebackType
-from typing import Self
+from typing import ClassVar
 
 from millstream.dev.brokerjars import BROKER_JARS
-from millstream.dev.gateway import Gateway, reason
+from millstream.dev.gateway import Gateway, Server
 from millstream.dev.ports import HOST, free_port, require_free
 from millstream.engine.jars import fetch_jars
-from millstream.engine.java import Java, find_java
+from millstream.engine.java import find_java
 from millstream.engine.machine import find_spark
-from millstream.engine.scratch import Scratch, make_scratch
-from millstream.errors import Diagnostic, SetupError
+from millstream.engine.scratch import make_scratch
 
 _FLAGS = ("-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",)
 _PROPERTIES = """\
@@ -55,13 +53,11 @@ broker.heartbeat.interval.ms=500
 
 
 @dataclass
-class Broker:
+class Broker(Server):
     """A broker that runs, or that was killed and can be started again with its data."""
 
-    java: Java
-    jars: tuple[Path, ...]
-    scratch: Scratch
-    port: int
+    name: ClassVar[str] = "the Kafka broker"
+
     listeners: tuple[str, ...] = ()
     """More listeners, such as `SSL://127.0.0.1:9093`."""
     properties: Mapping[str, str] = field(default_factory=dict)
@@ -82,26 +78,8 @@ class Broker:
         return self.gateway.process
 
     @property
-    def running(self) -> bool:
-        return self.gateway.running
-
-    @property
     def log(self) -> Path:
         return self.gateway.log
-
-    def start(self) -> None:
-        """Start, or start again; returns when clients can connect."""
-        properties, new = self.scratch.path / "server.properties", not (self.scratch.path / "data").exists()
-        if new:
-            properties.write_text(self._properties(), encoding="utf-8")
-        if not self.gateway.launch():
-            raise SetupError(self._failure("its JVM ended before it was ready"))
-        try:
-            self._serve(str(properties), new)
-        except Exception as error:  # noqa: BLE001 — whatever Java says is told
-            said = reason(error)
-            self.gateway.end()
-            raise SetupError(self._failure(said)) from None
 
     def _properties(self) -> str:
         more, data = "".join(f",{listener}" for listener in self.listeners), self.scratch.path / "data"
@@ -112,29 +90,15 @@ class Broker:
         """As `kill -9` does: nothing is flushed, nobody is told."""
         self.gateway.kill()
 
-    def stop(self) -> None:
-        """End it and remove its data."""
-        self.gateway.end()
-        self.scratch.remove()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self.stop()
-
-    def _serve(self, properties: str, new: bool) -> None:
-        jvm = self.gateway.jvm
-        if new:
+    def serve(self) -> None:
+        jvm, properties = self.gateway.jvm, self.scratch.path / "server.properties"
+        if not (self.scratch.path / "data").exists():
+            properties.write_text(self._properties(), encoding="utf-8")
             id_ = str(jvm.org.apache.kafka.common.Uuid.randomUuid().toString())
-            words = ["format", "--standalone", "-t", id_, "-c", properties, *self.formatting]
+            words = ["format", "--standalone", "-t", id_, "-c", str(properties), *self.formatting]
             jvm.kafka.tools.StorageTool.execute(self.gateway.texts(words), jvm.System.err)
-        config = jvm.kafka.server.KafkaConfig.fromProps(jvm.org.apache.kafka.common.utils.Utils.loadProps(properties))
+        config = jvm.kafka.server.KafkaConfig.fromProps(jvm.org.apache.kafka.common.utils.Utils.loadProps(str(properties)))
         jvm.kafka.server.KafkaRaftServer(config, jvm.org.apache.kafka.common.utils.Time.SYSTEM).startup()
-
-    def _failure(self, reason: str) -> Diagnostic:
-        message = f"the Kafka broker did not start: {reason}"
-        return Diagnostic("MS047", message, detail=self.gateway.tail(), help="`millstream doctor` checks the machine")
 
 
 def start_broker(

@@ -16,17 +16,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from types import TracebackType
-from typing import Self
+from typing import ClassVar
 
-from millstream.dev.gateway import Gateway, reason
+from millstream.dev.gateway import Gateway, Server
 from millstream.dev.ports import HOST, free_port, require_free
 from millstream.engine.jarlock import Jar
 from millstream.engine.jars import fetch_jars
-from millstream.engine.java import Java, find_java
+from millstream.engine.java import find_java
 from millstream.engine.machine import find_spark
-from millstream.engine.scratch import Scratch, make_scratch
-from millstream.errors import Diagnostic, SetupError
+from millstream.engine.scratch import make_scratch
 
 APICURIO = "3.0.9"
 ARCHIVE = Jar(
@@ -43,21 +41,14 @@ _SECONDS = 10
 
 
 @dataclass
-class Registry:
+class Registry(Server):
     """A registry that runs, or that was stopped and can be started again, empty."""
 
-    java: Java
-    jars: tuple[Path, ...]
-    scratch: Scratch
-    port: int
+    name: ClassVar[str] = "the schema registry"
 
     @property
     def url(self) -> str:
         return f"http://{HOST}:{self.port}/apis/ccompat/v7"
-
-    @property
-    def running(self) -> bool:
-        return self.gateway.running
 
     @cached_property
     def gateway(self) -> Gateway:
@@ -70,38 +61,15 @@ class Registry:
         )
         return Gateway(self.java, self.jars, (*listens, *logs), self.scratch.path / "registry.log")
 
-    def start(self) -> None:
-        """Start; returns when clients can connect."""
-        if not self.gateway.launch():
-            raise SetupError(self._failure("its JVM ended before it was ready"))
-        try:
-            self.gateway.jvm.io.quarkus.runner.ApplicationImpl().start(self.gateway.texts([]))
-            self.compatibility("BACKWARD")
-        except Exception as error:  # noqa: BLE001 — whatever Java says is told
-            said = reason(error)
-            self.gateway.end()
-            raise SetupError(self._failure(said)) from None
+    def serve(self) -> None:
+        self.gateway.jvm.io.quarkus.runner.ApplicationImpl().start(self.gateway.texts([]))
+        self.compatibility("BACKWARD")
 
     def compatibility(self, level: str, subject: str = "") -> None:
         """What a new schema must be able to do: `BACKWARD`, `FORWARD`, `FULL`, `NONE`."""
         url, data = f"{self.url}/config/{subject}".rstrip("/"), json.dumps({"compatibility": level}).encode()
         request = urllib.request.Request(url, data, {"Content-Type": "application/json"}, method="PUT")
         urllib.request.urlopen(request, timeout=_SECONDS).close()
-
-    def stop(self) -> None:
-        """End it; its schemas go with it."""
-        self.gateway.end()
-        self.scratch.remove()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self.stop()
-
-    def _failure(self, said: str) -> Diagnostic:
-        message = f"the schema registry did not start: {said}"
-        return Diagnostic("MS047", message, detail=self.gateway.tail(), help="`millstream doctor` checks the machine")
 
 
 def start_registry(port: int = 0, environ: Mapping[str, str] = os.environ, progress: Callable[[str], None] = lambda _: None) -> Registry:

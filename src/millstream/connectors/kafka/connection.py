@@ -5,15 +5,21 @@ Certificates are read here and handed on as text: workers on other machines need
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, model_validator
 
+from millstream.clients.kafka import KafkaAdmin, opened
 from millstream.connectors.kafka.schemas.registry import RegistryComponent
-from millstream.errors import Diagnostic, SetupError
+from millstream.errors import Diagnostic, RunError, SetupError, TransientError
 from millstream.plan.components import Problem
 from millstream.secrets import Secret, TextOrSecret
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 _MODULES = {
     "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
@@ -131,6 +137,15 @@ class KafkaComponent(RegistryComponent):
     def native_client(self) -> dict[str, str]:
         """Properties of librdkafka."""
         return {"bootstrap.servers": self.bootstrap_servers.replace(" ", ""), **self.security.native()}
+
+    @contextmanager
+    def asking(self, spark: SparkSession, known: bool) -> Iterator[KafkaAdmin]:
+        """Questions to the cluster. One that has never answered has a wrong address: that is no temporary failure."""
+        try:
+            with opened(spark._jvm, self.client()) as admin:
+                yield admin
+        except TransientError as error:
+            raise error if known else RunError(error.diagnostics) from None
 
     def missing(self) -> list[Problem]:
         """What nobody gave."""

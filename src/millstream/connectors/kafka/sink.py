@@ -10,14 +10,12 @@ the epoch's marker (`lanes.py` has the proof). No transaction is open across a r
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 import pyarrow as pa
 
-from millstream.clients.kafka import KafkaAdmin, opened
 from millstream.connectors.kafka.schemas.registering import Registration
 from millstream.connectors.kafka.values import sink_problems
 from millstream.connectors.kafka.writing import properties
@@ -27,7 +25,6 @@ from millstream.connectors.kafka.writing.fitting import required, told_apart
 from millstream.connectors.kafka.writing.logbook import Logbook
 from millstream.connectors.kafka.writing.options import ColumnHeader, KafkaSinkOptions
 from millstream.connectors.kafka.writing.target import NewTopic, find, known, require_client, target_of
-from millstream.errors import RunError, TransientError
 from millstream.plan.components import Epoch, Guarantee, LedgerEntry, NodeContext, Problem, Sink, Staged
 
 if TYPE_CHECKING:
@@ -87,7 +84,7 @@ class KafkaSink(KafkaSinkOptions, Sink):
     def prepare(self, spark: SparkSession, context: NodeContext) -> None:
         require_client()
         create = self.create if isinstance(self.create, NewTopic) else NewTopic() if self.create else None
-        with self._asking(spark, context) as admin:
+        with self.asking(spark, known(context)) as admin:
             context.memory["target"] = find(admin, properties.asking(self), self.topic, create, context)
 
     def ledger(self, spark: SparkSession, epoch: Epoch) -> LedgerEntry | None:
@@ -140,12 +137,3 @@ class KafkaSink(KafkaSinkOptions, Sink):
     def _limit(self, context: NodeContext) -> int:
         topic = target_of(context).limit
         return min(self.max_message_size.bytes, topic) if self.max_message_size else topic
-
-    @contextmanager
-    def _asking(self, spark: SparkSession, context: NodeContext) -> Iterator[KafkaAdmin]:
-        """A cluster that has never answered has a wrong address: that is no temporary failure."""
-        try:
-            with opened(spark._jvm, self.client()) as admin:
-                yield admin
-        except TransientError as error:
-            raise error if known(context) else RunError(error.diagnostics) from None

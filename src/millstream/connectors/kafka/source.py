@@ -8,8 +8,7 @@ offsets for others to see; nothing is ever read from it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -26,7 +25,7 @@ from millstream.connectors.kafka.schemas.protofile import file_columns
 from millstream.connectors.kafka.schemas.registered import is_registered, key_of, known_columns, learn
 from millstream.connectors.kafka.schemas.registry import LOOK_SECONDS
 from millstream.connectors.kafka.values import file_problem, option_problems
-from millstream.errors import Diagnostic, RunError, TransientError
+from millstream.errors import Diagnostic, RunError
 from millstream.plan import types
 from millstream.plan.components import NodeContext, Problem, Source
 
@@ -72,7 +71,7 @@ class KafkaSource(KafkaSourceOptions, Source):
         return None if any(unknown) else self._output(types.schema(self.key or {}), self.values())
 
     def discover(self, spark: SparkSession, context: NodeContext) -> pa.Schema:
-        with self._asking(spark, context) as admin:
+        with self.asking(spark, known(context)) as admin:
             topics = list(self._topics(admin))
         return self._found(topics, context)
 
@@ -116,7 +115,7 @@ class KafkaSource(KafkaSourceOptions, Source):
         return types.schema(self.columns or plain)
 
     def read(self, spark: SparkSession, context: NodeContext) -> DataFrame:
-        with self._asking(spark, context) as admin:
+        with self.asking(spark, known(context)) as admin:
             topics = self._topics(admin)
             require_same(admin, topics, context, self.on_data_loss)
             ends = pin_ends(context.storage, admin, topics, self.mode.until, context.name) if isinstance(self.mode, BoundedMode) else None
@@ -125,13 +124,13 @@ class KafkaSource(KafkaSourceOptions, Source):
         return rows(self, before(frame, ends) if ends is not None else frame, context, list(topics))
 
     def table(self, spark: SparkSession, context: NodeContext) -> DataFrame:
-        with self._asking(spark, context) as admin:
+        with self.asking(spark, known(context)) as admin:
             topics = self._topics(admin)
         options = {**spark_options(self), **start_options(self.starting_offsets, topics)}
         return rows(self, spark.read.format("kafka").options(**options).load(), context, list(topics))
 
     def find_bad(self, spark: SparkSession, start: Any, end: Any, context: NodeContext) -> str:
-        with self._asking(spark, context) as admin:
+        with self.asking(spark, known(context)) as admin:
             topics = self._topics(admin)
         begin = {"startingOffsets": offsets.written(start)} if start else start_options(self.starting_offsets, topics)
         options = {**spark_options(self), **begin, "endingOffsets": offsets.written(end)}
@@ -146,11 +145,11 @@ class KafkaSource(KafkaSourceOptions, Source):
         return self.on_data_loss == "continue"
 
     def lost(self, spark: SparkSession, start: Any, end: Any, context: NodeContext) -> int:
-        with self._asking(spark, context) as admin:
+        with self.asking(spark, known(context)) as admin:
             return offsets.gone(start, end, admin.offsets(self._topics(admin).values(), "earliest"))
 
     def parts(self, spark: SparkSession, context: NodeContext) -> int:
-        with self._asking(spark, context) as admin:
+        with self.asking(spark, known(context)) as admin:
             return sum(topic.partitions for topic in self._topics(admin).values())
 
     def waiting(self, offset: Any, latest: Any) -> int:
@@ -162,15 +161,6 @@ class KafkaSource(KafkaSourceOptions, Source):
     def committed(self, spark: SparkSession, offset: Any, context: NodeContext) -> None:
         with opened(spark._jvm, self.client()) as admin:
             admin.commit(group_of(context), offsets.parsed(offset))
-
-    @contextmanager
-    def _asking(self, spark: SparkSession, context: NodeContext) -> Iterator[KafkaAdmin]:
-        """A cluster that has never answered has a wrong address: that is no temporary failure."""
-        try:
-            with opened(spark._jvm, self.client()) as admin:
-                yield admin
-        except TransientError as error:
-            raise error if known(context) else RunError(error.diagnostics) from None
 
     def _topics(self, admin: KafkaAdmin) -> dict[str, Topic]:
         if self.pattern is None:
