@@ -155,6 +155,11 @@ class Source(Component):
         return False
 
     @property
+    def deterministic(self) -> bool:
+        """Whether reading the same offsets again gives the same rows."""
+        return True
+
+    @property
     def self_ending(self) -> bool:
         """Whether Spark's available-now trigger finds the end; else `exhausted` tells."""
         return True

@@ -1,0 +1,1 @@
+"""Postgres: tables, queries and changes as rows, and rows as tables."""
