@@ -7,19 +7,24 @@ wrong is said before anything starts; what must not change later (ranges of keys
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import pyarrow as pa
 
-from millstream.clients.postgres import Address, connected
+from millstream.clients.postgres import NAME_BYTES, Address, connected
 from millstream.connectors.postgres.reading.catalog import Table, look, reading, split
+from millstream.connectors.postgres.reading.changes import changed_schema, published, started
 from millstream.connectors.postgres.reading.feed import Feed, stream
+from millstream.connectors.postgres.reading.following import following
 from millstream.connectors.postgres.reading.incremental import Incremental, pair_of
 from millstream.connectors.postgres.reading.options import BoundedMode, CdcMode, IncrementalMode, PostgresSourceOptions
+from millstream.connectors.postgres.reading.slots import Names, advance
 from millstream.connectors.postgres.reading.snapshot import Key, Snapshot, cut, key_of, pin, pinned
+from millstream.connectors.postgres.reading.spool import Spool, forget
 from millstream.plan import types
 from millstream.plan.components import REJECT, NodeContext, Problem, Source
 
@@ -69,7 +74,7 @@ class PostgresSource(PostgresSourceOptions, Source):
             found.append(Problem("MS008", str(error), "table"))
         if self.max_rows_per_epoch and not self.bounded:
             found.append(Problem("MS008", "`max_rows_per_epoch` goes with `mode: {type: bounded}`", "max_rows_per_epoch"))
-        return found
+        return [*found, *(_changes_problems(self.mode, self.where) if isinstance(self.mode, CdcMode) else ())]
 
     @property
     def bounded(self) -> bool:
@@ -89,17 +94,18 @@ class PostgresSource(PostgresSourceOptions, Source):
         return 0 if self.bounded else self.poll_interval.milliseconds
 
     def discover(self, spark: SparkSession, context: NodeContext) -> pa.Schema:
-        return self._look().arrow
+        return self._schema(self._look())
 
     @property
     def previews(self) -> bool:
         return True
 
     def preview(self, context: NodeContext) -> pa.Schema | None:
-        return self._look(address=self._address().to(connect_timeout="2")).arrow
+        return self._schema(self._look(address=self._address().to(connect_timeout="2")))
 
     def key_columns(self, context: NodeContext) -> tuple[str, ...]:
-        return self._look().primary
+        table = self._look()
+        return table.identity if isinstance(self.mode, CdcMode) else table.primary
 
     def read(self, spark: SparkSession, context: NodeContext) -> DataFrame:
         feed, schema = self._feed(spark, context)
@@ -117,8 +123,28 @@ class PostgresSource(PostgresSourceOptions, Source):
         bounds = pinned(context.storage) if context is not None and self.bounded else None
         return bounds is not None and int(_parsed(offset)["range"]) >= len(bounds)
 
+    def reached(self, several: Sequence[Any]) -> Any:
+        if not isinstance(self.mode, CdcMode):
+            return super().reached(several)
+        return min(several, key=lambda offset: int(_parsed(offset)["chunk"]))
+
+    def committed(self, spark: SparkSession, offset: Any, context: NodeContext) -> None:
+        """Let the slot go on, then forget what was spooled."""
+        if not isinstance(self.mode, CdcMode):
+            return
+        number, start = int(_parsed(offset)["chunk"]), started(context.storage)
+        if number and start is not None:
+            end = Spool(context.storage).chunk(number).end
+            advance(reading(self, read_only=False), Names(start.slot, start.publication, "", ""), end)
+            forget(context.storage, number)
+
+    def _schema(self, table: Table) -> pa.Schema:
+        return changed_schema(table) if isinstance(self.mode, CdcMode) else table.arrow
+
     def _feed(self, spark: SparkSession, context: NodeContext) -> tuple[Feed, pa.Schema]:
         table = self._look(context)
+        if isinstance(self.mode, CdcMode):
+            return following(self, self.mode, table, context), changed_schema(table)
         if isinstance(self.mode, IncrementalMode):
             delay = self.mode.delay.seconds if self.mode.delay else 0
             pair = pair_of(table, self.mode.cursor, self._key(table, context), bool(delay))
@@ -149,7 +175,19 @@ class PostgresSource(PostgresSourceOptions, Source):
         pinned_schema = context.schema if context is not None else None
         if pinned_schema is not None:
             return table.kept(pinned_schema)
-        return table.chosen(self.columns, {name: types.parse(kind) for name, kind in self.types.items()})
+        chosen = table.chosen(self.columns, {name: types.parse(kind) for name, kind in self.types.items()})
+        return published(chosen) if isinstance(self.mode, CdcMode) else chosen
+
+
+def _changes_problems(mode: CdcMode, where: str) -> list[Problem]:
+    found = []
+    if mode.slot and not re.fullmatch(r"[a-z0-9_]{1,63}", mode.slot):
+        found.append(Problem("MS008", f"`{mode.slot}` cannot be a slot: up to 63 of a-z, 0-9 and _", "mode"))
+    if len(mode.publication.encode()) > NAME_BYTES:
+        found.append(Problem("MS008", f"a publication's name has at most {NAME_BYTES} bytes", "mode"))
+    if where:
+        found.append(Problem("MS008", "`where` does not go with `cdc`", "where", "put a `filter` below the source"))
+    return found
 
 
 def _parsed(offset: Any) -> dict[str, Any]:

@@ -37,7 +37,7 @@ _TABLE = """
 """
 _COLUMNS = """
     SELECT a.attname, format_type(coalesce(b.oid, t.oid), CASE WHEN b.oid IS NULL THEN a.atttypmod ELSE t.typtypmod END),
-           a.attnotnull, a.attgenerated <> ''
+           a.attnotnull, a.attgenerated <> '', a.atttypid::int8
     FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid LEFT JOIN pg_type b ON t.typtype = 'd' AND b.oid = t.typbasetype
     WHERE a.attrelid = %s AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum
 """
@@ -57,6 +57,8 @@ class Column:
     arrow: pa.DataType
     required: bool
     generated: bool
+    number: int
+    """Of its type."""
 
     @property
     def sql(self) -> str:
@@ -149,7 +151,7 @@ def look(connection: psycopg.Connection[Any], table: str) -> Table:
     if not readable:
         message = f"table `{schema}.{name}` may not be read by this user"
         raise RunError(Diagnostic("MS120", message, help=f"GRANT SELECT ON {quoted(schema, name)} TO …"))
-    columns = [Column(each[0], each[1], arrow_type(each[1]), each[2], each[3]) for each in connection.execute(_COLUMNS, [oid])]
+    columns = [Column(each[0], each[1], arrow_type(each[1]), *each[2:]) for each in connection.execute(_COLUMNS, [oid])]
     primary = tuple(row[0] for row in connection.execute(_KEY.format("i.indisprimary"), [oid]))
     index = tuple(row[0] for row in connection.execute(_KEY.format("i.indisreplident"), [oid]))
     identity = {"d": primary, "f": primary, "i": index}.get(replica, ())

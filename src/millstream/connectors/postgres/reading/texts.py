@@ -95,7 +95,8 @@ def _escaped(data: Bytes) -> npt.NDArray[np.bool_]:
 
 def _escaping(data: Bytes, escaped: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
     """Backslashes that only say that the next character means itself."""
-    return (data == ord("\\")) & ~escaped
+    escaping: npt.NDArray[np.bool_] = (data == ord("\\")) & ~escaped
+    return escaping
 
 
 def _valid(array: pa.Array) -> npt.NDArray[np.bool_]:

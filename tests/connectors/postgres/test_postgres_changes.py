@@ -1,0 +1,108 @@
+"""Changes of a table come as rows with `_op` and `_seq`, in the order of their commits, after the rows that were there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from tests.connectors.postgres.follower import Follower, ops
+from tests.connectors.postgres.test_postgres_types import ROWS, check, make
+from tests.servers.postgres import Database
+
+from millstream.errors import RunError
+
+
+@pytest.fixture
+def table(postgres: Database) -> str:
+    name = f"{postgres.schema()}.t"
+    postgres.run(f"CREATE TABLE {name} (id int PRIMARY KEY, name text)")
+    return name
+
+
+def code(raised: Any) -> str:
+    found: str = raised.value.diagnostics[0].code
+    return found
+
+
+def test_rows_that_are_there_come_first_then_changes(postgres: Database, table: str, tmp_path: Path) -> None:
+    postgres.run(f"INSERT INTO {table} VALUES (1, 'a'), (2, 'b')")
+    follower = Follower(postgres, table, tmp_path)
+    assert ops(follower.epoch()) == [("i", 1, "a"), ("i", 2, "b")]
+    postgres.run(f"INSERT INTO {table} VALUES (3, 'c')", f"UPDATE {table} SET name = 'B' WHERE id = 2", f"DELETE FROM {table} WHERE id = 1")
+    rows = follower.epoch()
+    assert ops(rows) == [("i", 3, "c"), ("u", 2, "B"), ("d", 1, None)]
+    assert [row["_seq"] for row in rows] == [2, 3, 4]
+    assert follower.source.key_columns(follower.context) == ("id",)
+    assert follower.epoch() == []
+
+
+def test_an_update_of_the_key_is_a_delete_and_an_insert(postgres: Database, table: str, tmp_path: Path) -> None:
+    follower = Follower(postgres, table, tmp_path, snapshot="never")
+    follower.epoch()
+    postgres.run(f"INSERT INTO {table} VALUES (1, 'a'), (2, 'b')", f"UPDATE {table} SET id = id + 10, name = name || '!'")
+    postgres.run(f"ALTER TABLE {table} REPLICA IDENTITY FULL", f"UPDATE {table} SET id = id - 10 WHERE id = 11", f"DELETE FROM {table}")
+    assert ops(follower.epoch()) == [
+        *(("i", 1, "a"), ("i", 2, "b")),
+        *(("d", 1, None), ("i", 11, "a!"), ("d", 2, None), ("i", 12, "b!")),
+        *(("d", 11, "a!"), ("i", 1, "a!")),
+        *(("d", 12, "b!"), ("d", 1, "a!")),
+    ]
+
+
+def test_every_type_is_read_from_changes_as_from_the_table(postgres: Database, tmp_path: Path) -> None:
+    name = make(postgres)
+    follower = Follower(postgres, f"{name}.t", tmp_path)
+    follower.epoch()
+    postgres.run(ROWS.format(name))
+    changes = follower.epoch()
+    again = Follower(postgres, f"{name}.t", tmp_path / "again").epoch()
+    assert repr([{**row, "_seq": 0} for row in changes]) == repr([{**row, "_seq": 0} for row in again])
+    for row in changes:
+        row["moment"] = row["moment"] and row["moment"].replace(tzinfo=None)
+    check(changes)
+
+
+def test_transactions_come_whole_and_in_the_order_of_their_commits(postgres: Database, table: str, tmp_path: Path) -> None:
+    follower = Follower(postgres, table, tmp_path)
+    follower.epoch()
+    with psycopg.connect(postgres.address.text) as early, psycopg.connect(postgres.address.text) as late:
+        early.execute(f"INSERT INTO {table} VALUES (1, 'early')")
+        late.execute(f"INSERT INTO {table} VALUES (2, 'late')")
+        late.commit()
+        assert ops(follower.epoch()) == [("i", 2, "late")]
+        early.execute(f"INSERT INTO {table} VALUES (3, 'early')")
+        early.rollback()
+        early.execute(f"INSERT INTO {table} SELECT n, 'many' FROM generate_series(10, 30009) n")
+        assert follower.epoch() == []
+    assert len(follower.epoch()) == 30000
+
+
+def test_large_values_that_did_not_change_are_known_with_full_identity_only(postgres: Database, table: str, tmp_path: Path) -> None:
+    postgres.run(f"ALTER TABLE {table} ADD COLUMN body text", f"ALTER TABLE {table} ALTER COLUMN body SET STORAGE EXTERNAL")
+    follower = Follower(postgres, table, tmp_path)
+    follower.epoch()
+    postgres.run(f"INSERT INTO {table} VALUES (1, 'a', repeat('x', 10000))", f"UPDATE {table} SET name = 'b'")
+    with pytest.raises(RunError) as raised:
+        follower.epoch()
+    assert code(raised) == "MS125" and "REPLICA IDENTITY FULL" in raised.value.diagnostics[0].help
+    lenient = Follower(postgres, table, tmp_path, follower.slot, unchanged="null")
+    lenient.at = follower.at
+    assert ops(lenient.epoch()) == [("i", 1, "a", "x" * 10000), ("u", 1, "b", None)]
+    postgres.run(f"ALTER TABLE {table} REPLICA IDENTITY FULL", f"UPDATE {table} SET name = 'c'", f"UPDATE {table} SET body = NULL")
+    strict = Follower(postgres, table, tmp_path, follower.slot)
+    strict.at = lenient.at
+    assert ops(strict.epoch()) == [("u", 1, "c", "x" * 10000), ("u", 1, "c", None)]
+
+
+def test_a_truncated_table_stops_or_is_passed_over(postgres: Database, table: str, tmp_path: Path) -> None:
+    follower = Follower(postgres, table, tmp_path)
+    follower.epoch()
+    postgres.run(f"INSERT INTO {table} VALUES (1, 'a')", f"TRUNCATE {table}", f"INSERT INTO {table} VALUES (2, 'b')")
+    with pytest.raises(RunError) as raised:
+        follower.epoch()
+    assert code(raised) == "MS127"
+    again = Follower(postgres, table, tmp_path, follower.slot, truncate="ignore")
+    again.at = follower.at
+    assert ops(again.epoch()) == [("i", 1, "a"), ("i", 2, "b")]
