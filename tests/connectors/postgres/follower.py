@@ -20,7 +20,9 @@ Rows = list[dict[str, Any]]
 class Follower:
     """One pipeline that follows a table; made again over the same folder it is that pipeline after a crash."""
 
-    def __init__(self, postgres: Database, table: str, folder: Path, slot: str = "", source: dict[str, Any] | None = None, **mode: Any) -> None:
+    def __init__(
+        self, postgres: Database, table: str, folder: Path, slot: str = "", source: dict[str, Any] | None = None, **mode: Any
+    ) -> None:
         self.slot = slot or f"s{uuid.uuid4().hex[:12]}"
         options = {"host": "127.0.0.1", "port": postgres.server.port, "database": NAME, "user": NAME, "password": NAME, **(source or {})}
         self.source = PostgresSource(table=table, mode={"type": "cdc", "slot": self.slot, **mode}, **options)
@@ -29,12 +31,16 @@ class Follower:
         self.at: dict[str, Any] = {"chunk": 0}
         self._feed: Any = None
 
-    def plan(self) -> dict[str, Any]:
-        """How far the next epoch goes."""
+    def prepare(self) -> None:
+        """What a start does: slot and publication."""
         if self._feed is None:
             self.schema = self.schema or self.source.discover(None, self.context)  # type: ignore[arg-type]
             pinned = NodeContext("t", self.context.directory, self.context.storage, pipeline="p", schema=self.schema)
             self._feed, _ = self.source._feed(None, pinned)  # type: ignore[arg-type]
+
+    def plan(self) -> dict[str, Any]:
+        """How far the next epoch goes."""
+        self.prepare()
         found: dict[str, Any] = self._feed.latest()
         return found
 
@@ -56,3 +62,9 @@ class Follower:
 def ops(rows: Rows) -> list[tuple[Any, ...]]:
     """Operation and values, without the number."""
     return [(row["_op"], *(value for name, value in row.items() if name not in {"_op", "_seq"})) for row in rows]
+
+
+def code(raised: Any) -> str:
+    """The code of an error that was raised."""
+    found: str = raised.value.diagnostics[0].code
+    return found

@@ -2,33 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import psycopg
 import pytest
-from tests.connectors.postgres.follower import Follower, ops
+from tests.connectors.postgres.follower import Follower, code, ops
 from tests.connectors.postgres.test_postgres_types import ROWS, check, make
 from tests.servers.postgres import Database
 
 from millstream.errors import RunError
 
-
-@pytest.fixture
-def table(postgres: Database) -> str:
-    name = f"{postgres.schema()}.t"
-    postgres.run(f"CREATE TABLE {name} (id int PRIMARY KEY, name text)")
-    return name
+Follow = Callable[..., Follower]
 
 
-def code(raised: Any) -> str:
-    found: str = raised.value.diagnostics[0].code
-    return found
-
-
-def test_rows_that_are_there_come_first_then_changes(postgres: Database, table: str, tmp_path: Path) -> None:
+def test_rows_that_are_there_come_first_then_changes(postgres: Database, table: str, follow: Follow) -> None:
     postgres.run(f"INSERT INTO {table} VALUES (1, 'a'), (2, 'b')")
-    follower = Follower(postgres, table, tmp_path)
+    follower = follow(table)
     assert ops(follower.epoch()) == [("i", 1, "a"), ("i", 2, "b")]
     postgres.run(f"INSERT INTO {table} VALUES (3, 'c')", f"UPDATE {table} SET name = 'B' WHERE id = 2", f"DELETE FROM {table} WHERE id = 1")
     rows = follower.epoch()
@@ -38,8 +28,8 @@ def test_rows_that_are_there_come_first_then_changes(postgres: Database, table: 
     assert follower.epoch() == []
 
 
-def test_an_update_of_the_key_is_a_delete_and_an_insert(postgres: Database, table: str, tmp_path: Path) -> None:
-    follower = Follower(postgres, table, tmp_path, snapshot="never")
+def test_an_update_of_the_key_is_a_delete_and_an_insert(postgres: Database, table: str, follow: Follow) -> None:
+    follower = follow(table, snapshot="never")
     follower.epoch()
     postgres.run(f"INSERT INTO {table} VALUES (1, 'a'), (2, 'b')", f"UPDATE {table} SET id = id + 10, name = name || '!'")
     postgres.run(f"ALTER TABLE {table} REPLICA IDENTITY FULL", f"UPDATE {table} SET id = id - 10 WHERE id = 11", f"DELETE FROM {table}")
@@ -51,21 +41,21 @@ def test_an_update_of_the_key_is_a_delete_and_an_insert(postgres: Database, tabl
     ]
 
 
-def test_every_type_is_read_from_changes_as_from_the_table(postgres: Database, tmp_path: Path) -> None:
+def test_every_type_is_read_from_changes_as_from_the_table(postgres: Database, follow: Follow, tmp_path: Path) -> None:
     name = make(postgres)
-    follower = Follower(postgres, f"{name}.t", tmp_path)
+    follower = follow(f"{name}.t")
     follower.epoch()
     postgres.run(ROWS.format(name))
     changes = follower.epoch()
-    again = Follower(postgres, f"{name}.t", tmp_path / "again").epoch()
+    again = follow(f"{name}.t", tmp_path / "again").epoch()
     assert repr([{**row, "_seq": 0} for row in changes]) == repr([{**row, "_seq": 0} for row in again])
     for row in changes:
         row["moment"] = row["moment"] and row["moment"].replace(tzinfo=None)
     check(changes)
 
 
-def test_transactions_come_whole_and_in_the_order_of_their_commits(postgres: Database, table: str, tmp_path: Path) -> None:
-    follower = Follower(postgres, table, tmp_path)
+def test_transactions_come_whole_and_in_the_order_of_their_commits(postgres: Database, table: str, follow: Follow) -> None:
+    follower = follow(table)
     follower.epoch()
     with psycopg.connect(postgres.address.text) as early, psycopg.connect(postgres.address.text) as late:
         early.execute(f"INSERT INTO {table} VALUES (1, 'early')")
@@ -79,30 +69,27 @@ def test_transactions_come_whole_and_in_the_order_of_their_commits(postgres: Dat
     assert len(follower.epoch()) == 30000
 
 
-def test_large_values_that_did_not_change_are_known_with_full_identity_only(postgres: Database, table: str, tmp_path: Path) -> None:
+def test_large_values_that_did_not_change_are_known_with_full_identity_only(postgres: Database, table: str, follow: Follow) -> None:
     postgres.run(f"ALTER TABLE {table} ADD COLUMN body text", f"ALTER TABLE {table} ALTER COLUMN body SET STORAGE EXTERNAL")
-    follower = Follower(postgres, table, tmp_path)
+    follower = follow(table)
     follower.epoch()
     postgres.run(f"INSERT INTO {table} VALUES (1, 'a', repeat('x', 10000))", f"UPDATE {table} SET name = 'b'")
     with pytest.raises(RunError) as raised:
         follower.epoch()
     assert code(raised) == "MS125" and "REPLICA IDENTITY FULL" in raised.value.diagnostics[0].help
-    lenient = Follower(postgres, table, tmp_path, follower.slot, unchanged="null")
-    lenient.at = follower.at
+    lenient = follow(table, after=follower, unchanged="null")
     assert ops(lenient.epoch()) == [("i", 1, "a", "x" * 10000), ("u", 1, "b", None)]
     postgres.run(f"ALTER TABLE {table} REPLICA IDENTITY FULL", f"UPDATE {table} SET name = 'c'", f"UPDATE {table} SET body = NULL")
-    strict = Follower(postgres, table, tmp_path, follower.slot)
-    strict.at = lenient.at
+    strict = follow(table, after=lenient)
     assert ops(strict.epoch()) == [("u", 1, "c", "x" * 10000), ("u", 1, "c", None)]
 
 
-def test_a_truncated_table_stops_or_is_passed_over(postgres: Database, table: str, tmp_path: Path) -> None:
-    follower = Follower(postgres, table, tmp_path)
+def test_a_truncated_table_stops_or_is_passed_over(postgres: Database, table: str, follow: Follow) -> None:
+    follower = follow(table)
     follower.epoch()
     postgres.run(f"INSERT INTO {table} VALUES (1, 'a')", f"TRUNCATE {table}", f"INSERT INTO {table} VALUES (2, 'b')")
     with pytest.raises(RunError) as raised:
         follower.epoch()
     assert code(raised) == "MS127"
-    again = Follower(postgres, table, tmp_path, follower.slot, truncate="ignore")
-    again.at = follower.at
+    again = follow(table, after=follower, truncate="ignore")
     assert ops(again.epoch()) == [("i", 1, "a"), ("i", 2, "b")]

@@ -15,14 +15,14 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
-from millstream.clients.postgres import Address, arrow, literal, quoted
+from millstream.clients.postgres import Address, arrow
 from millstream.clients.storage import Storage
 from millstream.connectors.postgres.reading.catalog import Table
 from millstream.connectors.postgres.reading.decoding import Decoder, Seen
 from millstream.connectors.postgres.reading.feed import Offset
 from millstream.connectors.postgres.reading.places import opened
 from millstream.connectors.postgres.reading.rows import Shape
-from millstream.connectors.postgres.reading.slots import Names, State, locked, peeking, require_published, require_slot, state
+from millstream.connectors.postgres.reading.slots import Names, State, locked, peek, require_published, require_slot, state
 from millstream.connectors.postgres.reading.snapshot import batches
 from millstream.connectors.postgres.reading.spool import Chunk, Spool, Writing
 
@@ -126,11 +126,9 @@ class Changes:
 
     def _peek(self, decoder: Decoder, writing: Writing, upto: int, limit: int) -> int:
         """Changes up to a place in the log, as rows in files; how many messages there were."""
-        options = f"'proto_version', '1', 'publication_names', {literal(quoted(self.names.publication))}"
-        place, count = f"'0/0'::pg_lsn + {upto}", 0
-        peek = f"pg_logical_slot_peek_binary_changes({literal(self.names.slot)}, {place}, {limit}, {options})"
-        with peeking(self.address, self.names), arrow(self.address) as connection, connection.cursor() as cursor:
-            cursor.execute(f"SELECT data FROM {peek}")
+        count = 0
+        with arrow(self.address) as connection, connection.cursor() as cursor:
+            cursor.execute(peek(self.names, upto, limit))
             for batch in cursor.fetch_record_batch():
                 count += batch.num_rows
                 if (rows := decoder.decode(batch.column(0))) is not None:

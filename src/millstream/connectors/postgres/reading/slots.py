@@ -26,7 +26,7 @@ _STATE = """
            EXISTS (SELECT FROM pg_publication WHERE pubname = %s)
     FROM (SELECT) one LEFT JOIN pg_replication_slots s ON s.slot_name = %s
 """
-_DENIED, _IN_USE = "42501", "55006"
+_DENIED = "42501"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +85,7 @@ def prepare(address: Address, names: Names, table: Table, create: bool, known: b
             _make(connection, address, statement, f"slot `{names.slot}`", create)
         found = state(connection, names)
         require_slot(found, names)
+        _probe(connection, address, names)
         return found
 
 
@@ -105,6 +106,9 @@ def require_slot(found: State, names: Names, end: int | None = None) -> None:
     if found.plugin != "pgoutput" or not found.here:
         message = f"replication slot `{names.slot}` is one of another database or plugin (`{found.plugin}`)"
         raise RunError(Diagnostic("MS122", message, help="choose another `slot`"))
+    if found.user is not None:
+        message = f"replication slot `{names.slot}` is in use by process {found.user} of the server"
+        raise TransientError(Diagnostic("MS122", message, help="one slot serves one source"))
     if found.status == "lost":
         message = f"Postgres gave up replication slot `{names.slot}`: it held back more of the log than `max_slot_wal_keep_size` allows"
         help_ = f"SELECT pg_drop_replication_slot({literal(names.slot)}); then `--reset QUERY`"
@@ -131,18 +135,21 @@ def advance(address: Address, names: Names, end: int) -> None:
             connection.execute("SELECT pg_replication_slot_advance(%s, '0/0'::pg_lsn + %s)", [names.slot, end])
 
 
-@contextmanager
-def peeking(address: Address, names: Names) -> Iterator[None]:
-    """What reading a slot can meet, in our words."""
+def peek(names: Names, upto: int, limit: int) -> str:
+    """SQL for the messages up to a place in the log."""
+    options = f"'proto_version', '1', 'publication_names', {literal(quoted(names.publication))}"
+    place = f"'0/0'::pg_lsn + {upto}"
+    return f"SELECT data FROM pg_logical_slot_peek_binary_changes({literal(names.slot)}, {place}, {limit}, {options})"
+
+
+def _probe(connection: psycopg.Connection[Any], address: Address, names: Names) -> None:
+    """Whether the slot may be read at all."""
     try:
-        yield
+        connection.execute(peek(names, 1, 1))
     except Exception as error:
-        if state_of(error) == _IN_USE:
-            message = f"replication slot `{names.slot}` is in use by another process: {first_line(error)}"
-            raise TransientError(Diagnostic("MS122", message, help="one slot serves one source")) from None
         if state_of(error) == _DENIED:
             raise RunError(_denied(address, "read a replication slot", error)) from None
-        raise
+        raise told(error, address) from error
 
 
 def _make(connection: psycopg.Connection[Any], address: Address, statement: str, what: str, allowed: bool) -> None:
