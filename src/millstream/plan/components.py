@@ -165,6 +165,11 @@ class Source(Component):
         return True
 
     @property
+    def at_once(self) -> bool:
+        """Whether Spark's available-now trigger takes one epoch from it and no more."""
+        return False
+
+    @property
     def poll_interval_ms(self) -> int:
         """The shortest time between two looks for new input."""
         return 0

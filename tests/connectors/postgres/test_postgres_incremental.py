@@ -81,9 +81,8 @@ def test_rows_without_a_cursor_come_when_they_have_one(postgres: Database, event
 
 
 def test_many_rows_are_read_in_parts_and_again_after_a_crash(postgres: Database, events: str, tmp_path: Path) -> None:
-    postgres.run(
-        f"INSERT INTO {events} SELECT md5(n::text), 1, '2026-01-01'::timestamptz + n / 100 * interval '1 s' FROM generate_series(1, 45000) n"
-    )
+    at = "'2026-01-01'::timestamptz + n / 100 * interval '1 s'"
+    postgres.run(f"INSERT INTO {events} SELECT md5(n::text), 1, {at} FROM generate_series(1, 45000) n")
     poller = Poller(postgres, events, tmp_path, where="part = 1")
     end = poller.feed.latest()
     assert len(poller.feed.parts(poller.at, end)) > 1
@@ -92,6 +91,13 @@ def test_many_rows_are_read_in_parts_and_again_after_a_crash(postgres: Database,
     again = Poller(postgres, events, tmp_path, where="part = 1")
     postgres.run(f"INSERT INTO {events} VALUES ('later', 1, '2027-01-01')")
     assert ids(again.between(again.at, end)) == ids(first)
+
+
+def test_numbers_are_ordered_as_numbers(postgres: Database, events: str, tmp_path: Path) -> None:
+    poller = Poller(postgres, events, tmp_path, cursor="part")
+    for part in (8, 9, 10, 11, 100):
+        postgres.run(f"INSERT INTO {events} VALUES ('{part}', {part})")
+        assert [row["part"] for row in poller.epoch()] == [part]
 
 
 def test_young_rows_wait(postgres: Database, events: str, tmp_path: Path) -> None:

@@ -86,6 +86,10 @@ class PostgresSource(PostgresSourceOptions, Source):
         return self.max_rows_per_epoch is None
 
     @property
+    def at_once(self) -> bool:
+        return True
+
+    @property
     def deterministic(self) -> bool:
         return isinstance(self.mode, CdcMode)
 

@@ -51,13 +51,10 @@ class Incremental:
         """Ranges of about equal size; one where there is little to read."""
         if end["after"] is None:
             return []
-        order = self.pair.sql[1:-1]
         within = f"{self.pair.between(start['after'], end['after'])} AND {self._usual()}"
-        numbered = f"SELECT {order}, row_number() OVER (ORDER BY {order}) AS number_, count(*) OVER () AS total FROM {self.table.sql}"
-        each = f"number_ % greatest({_LEAST_ROWS}, total / {self.partitions}) = 0"
-        cuts = f"SELECT {self.pair.texts()} FROM ({numbered} WHERE {within}) AS cuts WHERE {each}"
+        cuts = self.pair.ends(self.table.sql, within, f"greatest({_LEAST_ROWS}, total / {self.partitions})")
         with connected(self.address) as connection:
-            bounds: list[Any] = [list(row) for row in connection.execute(f"{cuts} ORDER BY number_").fetchall()]
+            bounds: list[Any] = [list(row) for row in connection.execute(cuts).fetchall()]
         ends = [bound for bound in bounds if bound != end["after"]]
         return list(zip([start["after"], *ends], [*ends, end["after"]], strict=True))
 

@@ -48,7 +48,17 @@ class Key:
         return f"({', '.join(f'{literal(text)}::{kind}' for text, kind in zip(texts, self.kinds, strict=True))})"
 
     def texts(self) -> str:
-        return ", ".join(f"{quoted(name)}::text" for name in self.names)
+        """The values as texts. They have names of their own: `ORDER BY` would take the text for the column that it is made of."""
+        return ", ".join(f'{quoted(name)}::text AS "millstream {place}"' for place, name in enumerate(self.names))
+
+    def ends(self, table: str, condition: str, each: str) -> str:
+        """SQL for the values that end parts of so many rows, of `total` rows in all."""
+        order = self.sql[1:-1]
+        total, number = '"millstream total"', '"millstream number"'
+        numbered = (
+            f"SELECT {order}, row_number() OVER (ORDER BY {order}) AS {number}, count(*) OVER () AS {total} FROM {table} WHERE {condition}"
+        )
+        return f"SELECT {self.texts()} FROM ({numbered}) AS ends WHERE {number} % {each.replace('total', total)} = 0 ORDER BY {number}"
 
     def between(self, low: Sequence[str] | None, high: Sequence[str] | None) -> str:
         """A condition: after one value, and up to another."""
@@ -149,7 +159,6 @@ def cut(connection: psycopg.Connection[Any], table: Table, key: Key | None, size
     """Keys that end ranges of about `size` rows, the largest key last; one empty bound where there is nothing to cut."""
     if key is None:
         return [[]]
-    order = key.sql[1:-1]
     last = connection.execute(f"SELECT {key.texts()} FROM {table.sql} ORDER BY {_descending(key)} LIMIT 1").fetchone()
     if last is None:
         return [[]]
@@ -157,8 +166,7 @@ def cut(connection: psycopg.Connection[Any], table: Table, key: Key | None, size
     count = ceil(total / size) if size else max(least, ceil(total / _RANGE_ROWS))
     sample = f" TABLESAMPLE SYSTEM ({min(100.0, 100.0 * 1000 * count / total):.4f})" if total > _EXACT_ROWS and table.relkind == "r" else ""
     per = f"greatest(1, {int(size)})" if size and not sample else f"greatest(1, ceil(total / {count}.0)::int8)"
-    numbered = f"SELECT {order}, row_number() OVER (ORDER BY {order}) AS number_, count(*) OVER () AS total FROM {table.sql}{sample}"
-    found = connection.execute(f"SELECT {key.texts()} FROM ({numbered}) AS cuts WHERE number_ % {per} = 0 ORDER BY number_").fetchall()
+    found = connection.execute(key.ends(f"{table.sql}{sample}", "TRUE", per)).fetchall()
     bounds = [list(row) for row in found]
     return bounds if bounds and bounds[-1] == list(last) else [*bounds, list(last)]
 
