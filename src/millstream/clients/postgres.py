@@ -36,6 +36,7 @@ _REFUSALS = (
     "no password supplied",
     "not permitted to log in",
     "SSL error",
+    "invalid value for parameter",
 )
 _STREAMED = "[libpq] Execution error"
 """ADBC's words for an error while batches are fetched: an OSError or one of Arrow's, without an SQLSTATE."""

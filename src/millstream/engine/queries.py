@@ -76,7 +76,7 @@ class RunningQuery:
         self.restart_at = None
         self._let_go()
         query = self.progress
-        self.half_done = query.planned() > query.committed() >= -1
+        self.half_done = query.planned() > query.committed()
         self.loop = EpochLoop(self.history.plan_for, query, self.lowering, self.recorder, self.stopping.is_set, bounded=self.bounded)
         if self.plan.flushes and query.flushed():
             self._end("done")

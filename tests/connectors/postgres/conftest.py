@@ -24,7 +24,7 @@ PIPELINE = """
       t: {{type: postgres, table: {table}, {options}}}
     sinks:
       out: {{type: file, from: t, path: out, format: parquet}}
-    settings: {{trigger: {{type: available_now}}{more}}}
+    settings: {settings}
 """
 
 
@@ -32,8 +32,8 @@ PIPELINE = """
 def source(pipeline: Callable[..., Topology], postgres: Database) -> Callable[..., Topology]:
     """A pipeline from a table into files."""
 
-    def make(table: str, options: str = "mode: {type: bounded}", more: str = "") -> Topology:
-        return pipeline(PIPELINE.format(connection=postgres.connection, table=table, options=options, more=more))
+    def make(table: str, options: str = "mode: {type: bounded}", settings: str = "{trigger: {type: available_now}}") -> Topology:
+        return pipeline(PIPELINE.format(connection=postgres.connection, table=table, options=options, settings=settings))
 
     return make
 

@@ -25,6 +25,7 @@ class Follower:
     ) -> None:
         self.slot = slot or f"s{uuid.uuid4().hex[:12]}"
         options = {"host": "127.0.0.1", "port": postgres.server.port, "database": NAME, "user": NAME, "password": NAME, **(source or {})}
+        options |= {name: mode.pop(name) for name in ("unchanged", "truncate", "on_schema_change") if name in mode}
         self.source = PostgresSource(table=table, mode={"type": "cdc", "slot": self.slot, **mode}, **options)
         self.context = NodeContext("t", folder, LocalStorage(folder / "node"), pipeline="p")
         self.schema: pa.Schema | None = None

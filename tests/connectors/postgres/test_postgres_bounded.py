@@ -14,7 +14,10 @@ from tests.connectors.postgres.follower import code
 from tests.connectors.postgres.killed import start
 from tests.servers.postgres import Database
 
+from millstream.connectors.postgres.source import PostgresSource
+from millstream.dev.postgres import NAME
 from millstream.errors import RunError
+from millstream.plan.components import NodeContext
 from millstream.plan.topology import Topology
 
 pytestmark = pytest.mark.spark
@@ -52,7 +55,7 @@ def test_a_run_that_is_killed_goes_on_and_ends_where_the_first_one_would_have(
 def test_tables_without_rows_or_without_a_key_are_read_too(postgres: Database, table: str, read: Read) -> None:
     postgres.run(f"CREATE VIEW {table}view AS SELECT 1 AS id, 'a' AS name")
     assert read(table) == []
-    assert read(f"{table}view", "mode: {type: bounded}", "", reset=("t",)) == [{"id": 1, "name": "a"}]
+    assert read(f"{table}view", "mode: {type: bounded}", reset=("t",)) == [{"id": 1, "name": "a"}]
 
 
 def test_a_value_that_does_not_fit_is_told_from_the_worker(postgres: Database, table: str, read: Read) -> None:
@@ -60,5 +63,19 @@ def test_a_value_that_does_not_fit_is_told_from_the_worker(postgres: Database, t
     with pytest.raises(RunError) as raised:
         read(table)
     assert code(raised) == "MS129" and "`price`" in str(raised.value) and "types: {price: string}" in str(raised.value)
-    rows = read(table, "mode: {type: bounded}, types: {price: string}", "", reset=("t",))
+    rows = read(table, "mode: {type: bounded}, types: {price: string}", reset=("t",))
     assert rows == [{"id": 1, "name": "a", "price": "NaN"}]
+
+
+def test_a_cursor_is_followed_over_runs(postgres: Database, table: str, read: Read) -> None:
+    postgres.run(f"INSERT INTO {table} VALUES (1, 'a')")
+    options = "mode: {type: incremental, cursor: id}"
+    assert read(table, options) == [{"id": 1, "name": "a"}]
+    postgres.run(f"INSERT INTO {table} VALUES (2, 'b'), (3, 'c')")
+    assert sorted(row["id"] for row in read(table, options)) == [1, 2, 3]
+
+
+def test_a_table_is_a_plain_frame_too(postgres: Database, pairs: str, spark: Any, context: Callable[..., NodeContext]) -> None:
+    login = {"host": "127.0.0.1", "port": postgres.server.port, "database": NAME, "user": NAME, "password": NAME}
+    frame = PostgresSource(table=pairs, where="b > 10", partitions=3, **login).table(spark, context())
+    assert frame.count() == 990 and frame.rdd.getNumPartitions() == 3

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import signal
+import threading
+import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +22,7 @@ from millstream.errors import RunError
 from millstream.plan.topology import Topology
 
 pytestmark = pytest.mark.spark
+Run = Callable[..., Any]
 SLOT = "millstream_p_t"
 
 
@@ -50,9 +54,10 @@ def test_wherever_a_run_ends_every_change_comes_once(
         raise Dead
 
     def attempt(place: Any, name: str) -> None:
-        with monkeypatch.context() as patch, pytest.raises(RunError):
+        with monkeypatch.context() as patch:
             patch.setattr(place, name, dying)
-            run(topology)
+            with pytest.raises(RunError):
+                run(topology)
 
     postgres.run(f"INSERT INTO {table} VALUES (1, 'a')")
     topology = source(table, "mode: {type: cdc}")
@@ -76,10 +81,42 @@ def test_wherever_a_run_ends_every_change_comes_once(
     assert not list(tmp_path.rglob("spool/*.arrow"))
 
 
-def test_a_slot_that_is_gone_is_told_with_its_code(
-    postgres: Database, table: str, source: Callable[..., Topology], run: Callable[..., Any], tmp_path: Path
+def test_a_running_pipeline_outlives_the_server(
+    postgres: Database, table: str, source: Callable[..., Topology], run: Run, tmp_path: Path
+) -> None:
+    topology = source(table, "mode: {type: cdc}, poll_interval: 100ms", "{restart: {limit: 20, backoff: 1s}}")
+    stop = threading.Event()
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(run, topology, stop=stop)
+        try:
+            for number in range(3):
+                postgres.run(f"INSERT INTO {table} VALUES ({number}, 'a')")
+                until(lambda: len(delivered(tmp_path)) > number)  # noqa: B023 — asked before the number changes
+                if number == 1:
+                    postgres.server.restart()
+        finally:
+            stop.set()
+            running.result(60)
+    assert ops(delivered(tmp_path)) == [("i", number, "a") for number in range(3)]
+
+
+def until(true: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 60
+    while not true():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+def test_what_stops_a_run_is_told_with_its_code_and_can_be_let_pass(
+    postgres: Database, table: str, source: Callable[..., Topology], run: Run, tmp_path: Path
 ) -> None:
     topology = source(table, "mode: {type: cdc}")
+    run(topology)
+    postgres.run(f"TRUNCATE {table}")
+    with pytest.raises(RunError) as raised:
+        run(topology)
+    assert code(raised) == "MS127"
+    topology = source(table, "mode: {type: cdc}, truncate: ignore")
     run(topology)
     postgres.run(f"SELECT pg_drop_replication_slot('{SLOT}')")
     with pytest.raises(RunError) as raised:

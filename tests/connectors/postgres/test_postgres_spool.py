@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 import psycopg
 import pytest
@@ -125,3 +126,19 @@ def test_a_query_that_comes_too_late_is_told(postgres: Database, table: str, fol
     with pytest.raises(RunError) as raised:
         follower.rows(follower.plan(), {"chunk": 0})
     assert code(raised) == "MS128"
+
+
+def test_two_queries_spool_one_stream(postgres: Database, table: str, follow: Follow) -> None:
+    first = follow(table)
+    first.prepare()
+    second = follow(table, after=first)
+    second.schema = first.schema
+    second.prepare()
+    with ThreadPoolExecutor(2) as pool:
+        for number in range(15):
+            postgres.run(f"INSERT INTO {table} VALUES ({number}, 'a')")
+            ends = list(pool.map(Follower.plan, [first, second]))
+    end = max(ends, key=lambda offset: offset["chunk"])
+    assert first.rows(end) == second.rows(end)
+    assert [row["id"] for row in first.rows(end)] == list(range(15))
+    assert first.source.reached([{"chunk": 2}, {"chunk": 1}]) == {"chunk": 1}

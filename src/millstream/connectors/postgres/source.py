@@ -63,7 +63,7 @@ class PostgresSource(PostgresSourceOptions, Source):
     """
     adjustable: ClassVar[frozenset[str]] = frozenset(
         {"host", "port", "user", "password", "sslmode", "ssl_root_cert", "ssl_cert", "ssl_key", "connect_timeout", "statement_timeout"}
-        | {"poll_interval", "max_rows_per_epoch"}
+        | {"poll_interval", "max_rows_per_epoch", "partitions", "unchanged", "truncate", "on_schema_change"}
     )
 
     def problems(self, inputs: Mapping[str, pa.Schema | None], directory: Path) -> list[Problem]:

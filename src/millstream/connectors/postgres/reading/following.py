@@ -27,9 +27,10 @@ def following(options: PostgresSourceOptions, mode: CdcMode, table: Table, conte
     columns = {column.name: column.number for column in table.columns}
     others = [column.name for column in table.every if column.name not in columns]
     start = known or pin_start(context.storage, Start(names.slot, names.publication, found.confirmed, columns, others))
-    shape = Shape(f"{table.schema}.{table.name}", table.arrow, key, mode.unchanged)
+    shape = Shape(f"{table.schema}.{table.name}", table.arrow, key, options.unchanged)
     snapshot, all_columns = mode.snapshot == "initial", not options.columns
-    return Changes(address, table, names, shape, start, context.storage.url, snapshot, mode.truncate, mode.on_schema_change, all_columns)
+    what = (options.truncate, options.on_schema_change, all_columns)
+    return Changes(address, table, names, shape, start, context.storage.url, snapshot, *what)
 
 
 def slot_name(pipeline: str, source: str) -> str:

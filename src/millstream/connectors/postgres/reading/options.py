@@ -50,14 +50,6 @@ class CdcMode(BaseModel):
     snapshot: Literal["initial", "never"] = "initial"
     """`initial`: first all rows that the table has, as inserts, then its changes; no change is missed or comes twice in between.
     `never`: changes only, from where the slot is."""
-    unchanged: Literal["fail", "null"] = "fail"
-    """What a large value is that an update did not touch: Postgres leaves it out of the log unless the table has `REPLICA IDENTITY
-    FULL`. The pipeline stops, or the value is null."""
-    truncate: Literal["fail", "ignore"] = "fail"
-    """What happens when the table is truncated: no row tells which ones are gone, so the pipeline stops, or goes on as if nothing was."""
-    on_schema_change: Literal["fail", "ignore"] = "fail"
-    """What happens when a column is added, dropped or changes its type: the pipeline stops before the first such row and loses nothing,
-    or goes on with the columns that it knows; a new one is left out, a dropped one is null."""
 
 
 class PostgresSourceOptions(PostgresOptions):
@@ -80,3 +72,12 @@ class PostgresSourceOptions(PostgresOptions):
     """How many ranges of keys are read side by side. Default: as many as there are cores. A table without a key is read in one go."""
     max_rows_per_epoch: int | None = Field(default=None, ge=1)
     """About how many rows an epoch of a bounded read takes; a run that is killed goes on after the last one. Default: all."""
+    unchanged: Literal["fail", "null"] = "fail"
+    """With `cdc`: what a large value is that an update did not touch. Postgres leaves it out of the log unless the table has `REPLICA
+    IDENTITY FULL`. The pipeline stops, or the value is null."""
+    truncate: Literal["fail", "ignore"] = "fail"
+    """With `cdc`: what happens when the table is truncated. No row tells which ones are gone, so the pipeline stops, or goes on as if
+    nothing was."""
+    on_schema_change: Literal["fail", "ignore"] = "fail"
+    """With `cdc`: what happens when a column is added, dropped or changes its type. The pipeline stops before the first such row and loses
+    nothing, or goes on with the columns that it knows; a new one is left out, a dropped one is null."""
