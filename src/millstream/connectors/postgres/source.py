@@ -108,7 +108,7 @@ class PostgresSource(PostgresSourceOptions, Source):
         return self._schema(self._look(address=self._address().to(connect_timeout="2")))
 
     def key_columns(self, context: NodeContext) -> tuple[str, ...]:
-        table = self._look()
+        table = self._there()
         return table.identity if isinstance(self.mode, CdcMode) else table.primary
 
     def read(self, spark: SparkSession, context: NodeContext) -> DataFrame:
@@ -172,13 +172,15 @@ class PostgresSource(PostgresSourceOptions, Source):
     def _address(self) -> Address:
         return reading(self)
 
+    def _there(self, address: Address | None = None) -> Table:
+        with connected(address or self._address()) as connection:
+            return look(connection, self.relation)
+
     def _look(self, context: NodeContext | None = None, address: Address | None = None) -> Table:
         """The table as it is now, with the columns that the source has: those that are pinned, once they are."""
-        with connected(address or self._address()) as connection:
-            table = look(connection, self.relation)
-        pinned_schema = context.schema if context is not None else None
-        if pinned_schema is not None:
-            return table.kept(pinned_schema)
+        table = self._there(address)
+        if context is not None and context.schema is not None:
+            return table.kept(context.schema, isinstance(self.mode, CdcMode) and self.on_schema_change == "ignore")
         chosen = table.chosen(self.columns, {name: types.parse(kind) for name, kind in self.types.items()})
         return published(chosen) if isinstance(self.mode, CdcMode) else chosen
 

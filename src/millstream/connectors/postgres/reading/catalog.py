@@ -106,15 +106,19 @@ class Table:
         kept = [known[name] for name in names or known]
         return replace(self, columns=tuple(replace(column, arrow=types.get(column.name, column.arrow)) for column in kept))
 
-    def kept(self, schema: pa.Schema) -> Table:
-        """The table with the columns that a source has pinned; what changes add to a row is none of them."""
+    def kept(self, schema: pa.Schema, lenient: bool = False) -> Table:
+        """The table with the columns that a source has pinned; what changes add to a row is none of them. When `lenient`, a column that is
+        gone is null.
+        """
         names = [name for name in schema.names if name not in CHANGES]
-        for name in names:
-            if self.column(name) is None:
-                message = f"table `{self.schema}.{self.name}` has no column `{name}` any more"
-                help_ = "bring it back, or start anew with `--reset QUERY` and the columns that there are"
-                raise RunError(Diagnostic("MS126", message, help=help_))
-        return self.chosen(names, {name: schema.field(name).type for name in names})
+        gone = [name for name in names if self.column(name) is None]
+        if gone and not lenient:
+            message = f"table `{self.schema}.{self.name}` has no column `{gone[0]}` any more"
+            help_ = "bring it back, or start anew with `--reset QUERY`; with `cdc` also `on_schema_change: ignore`"
+            raise RunError(Diagnostic("MS126", message, help=help_))
+        ghosts = [Column(name, "", pa.string(), False, False, 0) for name in gone]
+        whole = replace(self, every=(*self.every, *ghosts))
+        return whole.chosen(names, {name: schema.field(name).type for name in names})
 
 
 def reading(options: PostgresOptions, read_only: bool = True) -> Address:

@@ -51,6 +51,8 @@ def arrow_type(kind: str) -> pa.DataType:
 def selected(name: str, kind: str, wanted: pa.DataType) -> str:
     """SQL for a column, whose result `shaped` can take."""
     bare, column = _bare(kind), quoted(name)
+    if not kind:  # a column that is gone
+        return f"NULL::text AS {column}"
     if bare not in _PLAIN or _PLAIN[bare] != wanted:
         return f"{column}::text AS {column}"
     if bare in _LIMITS:
