@@ -27,7 +27,7 @@ from millstream.connectors.postgres.reading.snapshot import batches
 from millstream.connectors.postgres.reading.spool import Chunk, Spool, Writing
 
 _START = "start.json"
-_CHUNK_MESSAGES = 200_000
+_CHUNK_MESSAGES = 500_000
 _SLACK = 1000
 """Messages that every peek repeats: descriptions of tables."""
 _IDLE_BYTES = 16 << 20
@@ -76,9 +76,10 @@ class Changes:
             require_slot(found, self.names, last.end if last else self.start.lsn)
             if last is None:
                 last = spool.add(self._table(found, spool) if self.snapshot else Chunk(1, self.start.lsn, 0))
-            size = _CHUNK_MESSAGES
-            while (chunk := self._more(spool, last, found, size)) is not None:
-                last, size = spool.add(chunk), size * 2
+            size, all_there = _CHUNK_MESSAGES, False
+            while not all_there:
+                chunk, all_there = self._more(spool, last, found, size)
+                last, size = spool.add(chunk) if chunk else last, size * 2
         return {"chunk": last.number}
 
     def parts(self, start: Offset, end: Offset) -> list[str]:
@@ -102,9 +103,9 @@ class Changes:
         writing.flush()
         return Chunk(1, found.confirmed, writing.seq, 0, tuple(writing.files), seen)
 
-    def _more(self, spool: Spool, last: Chunk, found: State, size: int) -> Chunk | None:
-        """The next chunk; None when there is nothing yet. Every peek goes over what is spooled and not committed again: sizes that double
-        keep that in proportion.
+    def _more(self, spool: Spool, last: Chunk, found: State, size: int) -> tuple[Chunk | None, bool]:
+        """The next chunk, None when there is nothing yet; and whether that is all. Every peek goes again over what is spooled and not
+        committed: sizes that double keep that in proportion.
         """
         oldest = spool.chunk(spool.numbers()[0])
         limit = size + _SLACK + last.total - oldest.total
@@ -115,8 +116,8 @@ class Changes:
         if count < limit and found.flushed - last.end > _IDLE_BYTES:
             end = max(end, found.flushed)
         if not writing.files and not (decoder.taken >= size or end - last.end > _IDLE_BYTES):
-            return None
-        return Chunk(last.number + 1, end, writing.seq, last.total + decoder.taken, tuple(writing.files), last.seen)
+            return None, count < limit
+        return Chunk(last.number + 1, end, writing.seq, last.total + decoder.taken, tuple(writing.files), last.seen), count < limit
 
     def _decoder(self, last: Chunk) -> Decoder:
         others = frozenset(self.start.others) if self.all_columns else None
