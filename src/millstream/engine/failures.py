@@ -12,8 +12,8 @@ from dataclasses import replace
 from millstream.engine.tracebacks import raised, user_frame
 from millstream.errors import Diagnostic, MillstreamError, RunError, Span, TransientError
 from millstream.plan.calls import mentions
-from millstream.plan.carrying import received
 from millstream.plan.nodes import Node
+from millstream.plan.remote_errors import received
 from millstream.plan.rules import text_place
 from millstream.secrets import Redactor
 
