@@ -1,1 +1,1 @@
-"""Postgres: tables, queries and changes as rows, and rows as tables."""
+"""Postgres: rows in, exactly once, and rows out, changes included."""

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from tests.connectors.postgres.follower import Follower, ops
+from tests.connectors.postgres_source.follower import Follower, ops
 from tests.servers.postgres import Database
 
 from millstream.connectors.postgres.reading.decoding import Seen

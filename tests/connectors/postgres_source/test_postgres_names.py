@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.connectors.postgres.follower import Follower, code, ops
-from tests.connectors.postgres.test_postgres_incremental import Poller
+from tests.connectors.postgres_source.follower import Follower, code, ops
+from tests.connectors.postgres_source.test_postgres_incremental import Poller
 from tests.servers.postgres import Database
 
 from millstream.clients.postgres import quoted

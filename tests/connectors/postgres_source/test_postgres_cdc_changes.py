@@ -7,8 +7,8 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from tests.connectors.postgres.follower import Follower, code, ops
-from tests.connectors.postgres.test_postgres_types import ROWS, check, make
+from tests.connectors.postgres_source.follower import Follower, code, ops
+from tests.connectors.postgres_source.test_postgres_table_types import ROWS, check, make
 from tests.servers.postgres import Database
 
 from millstream.errors import RunError

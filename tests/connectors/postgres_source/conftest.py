@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from tests.connectors.postgres.follower import Follower
+from tests.connectors.postgres_source.follower import Follower
 from tests.servers.postgres import Database, postgres
 
 from millstream import committed_files

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.connectors.postgres.conftest import delivered
-from tests.connectors.postgres.follower import code
-from tests.connectors.postgres.killed import start
+from tests.connectors.postgres_source.conftest import delivered
+from tests.connectors.postgres_source.follower import code
+from tests.connectors.postgres_source.killed import start
 from tests.servers.postgres import Database
 
 from millstream.connectors.postgres.source import PostgresSource

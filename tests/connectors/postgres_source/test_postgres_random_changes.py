@@ -8,7 +8,7 @@ from typing import Any
 
 import psycopg
 import pytest
-from tests.connectors.postgres.follower import Follower
+from tests.connectors.postgres_source.follower import Follower
 from tests.servers.postgres import Database
 
 Follow = Callable[..., Follower]

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.connectors.postgres.follower import code
+from tests.connectors.postgres_source.follower import code
 from tests.servers.postgres import Database
 
 from millstream.clients.storage import LocalStorage

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import psycopg
 import pytest
-from tests.connectors.postgres.follower import Follower, code, ops
+from tests.connectors.postgres_source.follower import Follower, code, ops
 from tests.servers.postgres import Database
 
 from millstream.dev.postgres import start_postgres

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import psycopg
 import pytest
-from tests.connectors.postgres.follower import Follower, code, ops
+from tests.connectors.postgres_source.follower import Follower, code, ops
 from tests.servers.postgres import Database
 
 from millstream.connectors.postgres.reading import changes
