@@ -543,4 +543,64 @@ CODES: dict[str, Code] = {
         "are the key. It is given by `primary_key`, or known from the source; a step that leaves its columns out loses it.",
         "Add `primary_key: COLUMN` to the sink, and keep that column in the steps before it.",
     ),
+    "MS120": Code(
+        "a table of Postgres cannot be read",
+        "The table or one of its columns does not exist, or this user may not read it.",
+        "Use the nearest name shown; names are taken as they stand, case and all. For permissions ask the table's owner for the `GRANT`.",
+    ),
+    "MS121": Code(
+        "logical replication is not to be had",
+        "Changes of a table come out of Postgres' log, which the server must write in detail (`wal_level = logical`), with a slot and a "
+        "publication that this user may make or that exist already.",
+        "Set `wal_level = logical` and restart the server, give the user the attribute `REPLICATION`, or let somebody who may make slot "
+        "and publication beforehand; the message has the statement.",
+    ),
+    "MS122": Code(
+        "the replication slot is not where it was",
+        "The slot holds the changes that are not committed here yet. It is gone, it was moved by somebody else, Postgres gave it up "
+        "because it held back too much of the log, or another process uses it. Changes in between cannot be read any more.",
+        "Start anew with `--reset QUERY` and `snapshot: initial`: the table is read again, and its changes follow. "
+        "A slot serves one source.",
+    ),
+    "MS123": Code(
+        "the publication does not hold the table",
+        "The publication is gone, or the table is not in it (dropping a table takes it out). Its changes would be missed in silence.",
+        "Put the table back (`ALTER PUBLICATION … ADD TABLE …`). Changes from the time in between are missing: `--reset QUERY` reads "
+        "the table again.",
+    ),
+    "MS124": Code(
+        "the table has no key",
+        "Changes and cursors need something that tells rows apart: a primary key, a replica identity, or a `primary_key` of the source. "
+        "Publishing a table without one would make Postgres refuse its updates and deletes, so that is not done.",
+        "Add a primary key, or `ALTER TABLE … REPLICA IDENTITY USING INDEX …`, or give the source a `primary_key`.",
+    ),
+    "MS125": Code(
+        "a large value that did not change is unknown",
+        "Values that Postgres keeps apart from their row (TOAST) are left out of the log when an update does not touch them. Writing null "
+        "instead would destroy them in the target.",
+        "`ALTER TABLE … REPLICA IDENTITY FULL` puts them into the log from then on; `unchanged: null` takes null.",
+    ),
+    "MS126": Code(
+        "the table's columns have changed",
+        "Columns were added, dropped, renamed or changed their type since the source pinned them. The source stops before the first row "
+        "that is affected; nothing is lost, the slot keeps the changes.",
+        "`on_schema_change: ignore` goes on with the columns that are known: new ones are left out, dropped ones are null. To take new "
+        "columns in, start anew with `--reset QUERY`.",
+    ),
+    "MS127": Code(
+        "the table was truncated",
+        "All rows are gone at once, and no row says which ones: a target that follows the changes would keep them.",
+        "Empty the target too, then go on with `truncate: ignore`.",
+    ),
+    "MS128": Code(
+        "changes are not there any more",
+        "A query begins to read changes that other queries have committed and that are deleted: it was added or reset later.",
+        "`--reset` all queries that read the source, or give the new query a source of its own with another slot.",
+    ),
+    "MS129": Code(
+        "a value does not fit its column",
+        "A value of the table cannot be written in the Arrow type that the column is read as: `NaN` in a decimal, an array of several "
+        "dimensions in a list, or a type that was changed.",
+        "`types: {COLUMN: string}` takes every value as Postgres writes it.",
+    ),
 }

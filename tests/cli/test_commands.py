@@ -79,7 +79,7 @@ def test_init_writes_a_pipeline_that_passes_check(folder: Path) -> None:
 def test_the_schema_is_json_schema(folder: Path) -> None:
     schema = json.loads(millstream(folder, "schema").stdout)
     kinds = [member["properties"]["type"]["const"] for member in schema["properties"]["sources"]["additionalProperties"]["oneOf"]]
-    assert kinds == ["file", "generator", "kafka", "memory"]
+    assert kinds == ["file", "generator", "kafka", "memory", "postgres"]
 
 
 @pytest.mark.spark

@@ -35,7 +35,10 @@ _REFUSALS = (
     "no password supplied",
     "not permitted to log in",
     "SSL error",
+    "invalid value for parameter",
 )
+_STREAMED = "[libpq] Execution error"
+"""ADBC's words for an error while batches are fetched: an OSError or one of Arrow's, without an SQLSTATE."""
 SslMode = Literal["disable", "allow", "prefer", "require", "verify-ca", "verify-full"]
 
 
@@ -167,6 +170,8 @@ def told(error: Exception, address: Address) -> MillstreamError:
         return RunError(
             Diagnostic("MS111", f"Postgres at `{address}` refuses the login: {text}", help=help_ or "check user, password and database")
         )
+    if not state and _STREAMED in str(error):
+        return TransientError(Diagnostic("MS112", f"Postgres at `{address}` stopped in the middle of an answer: {text}"))
     if not state:
         return TransientError(Diagnostic("MS110", f"Postgres at `{address}` cannot be reached: {text}", help="check host and port"))
     if passing(state):
@@ -204,7 +209,7 @@ def literal(text: str) -> str:
 
 
 def _foreign(error: Exception) -> bool:
-    return type(error).__module__.partition(".")[0] in {"psycopg", "adbc_driver_manager"}
+    return type(error).__module__.partition(".")[0] in {"psycopg", "adbc_driver_manager"} or _STREAMED in str(error)
 
 
 def _detail(error: Exception) -> str:

@@ -18,7 +18,7 @@ from millstream.engine.lateness import Lateness
 from millstream.engine.lowering import REJECT_TYPE, Lowering, finished, good, visible
 from millstream.engine.operators import Operators
 from millstream.engine.staging import stage_once
-from millstream.plan.components import REJECT, Sink, Transform
+from millstream.plan.components import REJECT, Sink, Source, Transform
 from millstream.plan.cutting import QueryPlan
 from millstream.plan.document import functions_of
 from millstream.plan.function_rules import calls_of
@@ -196,7 +196,7 @@ class EpochFrames:
     def _varies(self, node: Node) -> bool:
         """Whether the node itself, and not only one above that is staged already, gives other rows each time."""
         steps = [step for step in self._above(node) if step.name not in self._materialised]
-        return any(isinstance(step.component, Transform) and not step.component.deterministic for step in steps) or any(
+        return any(isinstance(step.component, Source | Transform) and not step.component.deterministic for step in steps) or any(
             used.name in self._lowering.varying for step in steps for used in calls_of(step, self._plan.functions)
         )
 

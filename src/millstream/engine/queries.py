@@ -58,6 +58,8 @@ class RunningQuery:
     loop: EpochLoop | None = None
     restart_at: float | None = None
     restarts: int = 0
+    half_done: bool = False
+    """Whether this start begins with an epoch that an earlier one has planned."""
     done: bool = False
     failure: RunError | None = None
 
@@ -74,6 +76,7 @@ class RunningQuery:
         self.restart_at = None
         self._let_go()
         query = self.progress
+        self.half_done = query.planned() > query.committed()
         self.loop = EpochLoop(self.history.plan_for, query, self.lowering, self.recorder, self.stopping.is_set, bounded=self.bounded)
         if self.plan.flushes and query.flushed():
             self._end("done")
@@ -204,6 +207,9 @@ class RunningQuery:
 
     def _done(self) -> None:
         """The input has been read. What is still open closes in one more epoch, if that has not been."""
+        if self.half_done and self._at_once():
+            self.start()
+            return
         progress = self.progress
         if self.plan.flushes and not progress.flushed() and progress.plan_flush(round(time.time() * 1000)):
             self.start()
@@ -211,6 +217,11 @@ class RunningQuery:
         if self.plan.stateful and not self.bounded:
             self.recorder.note(f"query `{self.plan.name}`: what is still open stays open until the next run")
         self._end("done")
+
+    def _at_once(self) -> bool:
+        """Whether Spark ends after one epoch, and that was the one which was half done: what came since has not been looked at."""
+        sources = [node.component for node in self.plan.sources if isinstance(node.component, Source)]
+        return not self.bounded and isinstance(self.settings.trigger, AvailableNow) and any(source.at_once for source in sources)
 
     def _fail(self, error: BaseException) -> None:
         assert self.loop is not None

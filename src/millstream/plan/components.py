@@ -163,9 +163,19 @@ class Source(Component):
         return False
 
     @property
+    def deterministic(self) -> bool:
+        """Whether reading the same offsets again gives the same rows."""
+        return True
+
+    @property
     def self_ending(self) -> bool:
         """Whether Spark's available-now trigger finds the end; else `exhausted` tells."""
         return True
+
+    @property
+    def at_once(self) -> bool:
+        """Whether Spark's available-now trigger takes one epoch from it and no more."""
+        return False
 
     @property
     def poll_interval_ms(self) -> int:
