@@ -25,7 +25,7 @@ from millstream.engine.operators import Operators
 from millstream.engine.watermarks import Watermarks
 from millstream.errors import Diagnostic, RunError
 from millstream.observe.facts import EpochFacts, Recorder, WatermarkFacts
-from millstream.plan.components import Epoch, LedgerEntry, Sink, Source, Staged
+from millstream.plan.components import Epoch, LedgerEntry, Sink, Source, Staged, Transform
 from millstream.plan.cutting import QueryPlan
 from millstream.plan.nodes import Node
 
@@ -93,6 +93,7 @@ class EpochLoop:
         )
         lost = self._lost(plan, number, entry)
         try:
+            self._fill(plan, frames, clock)
             staged, skipped = self._stage(plan, frames, number, entry, clock)
             dropped = frames.dropped() if staged else {}
             late = frames.late.counts() if frames.late else {}
@@ -148,6 +149,15 @@ class EpochLoop:
                 _sink(sink).abort(work, epoch)
             raise
         return staged, skipped
+
+    def _fill(self, plan: QueryPlan, frames: EpochFrames, clock: str) -> None:
+        """Dynamic tables get the epoch's rows first, so that its sinks see them looked up. A repeated epoch puts the same rows again."""
+        for node in plan.filling:
+            self.failed_node = node.name
+            assert isinstance(node.component, Transform)
+            rows = node.component.fill(frames.for_table(node), self.lowering.context(node, clock))
+            self.recorder.passed(node.name, rows)
+        self.failed_node = ""
 
     def _operators(self) -> Operators:
         self.started.wait(_START_SECONDS)

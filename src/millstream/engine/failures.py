@@ -5,6 +5,7 @@ Exceptions are looked through for what a person can act on. The JVM's trace stay
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 from dataclasses import replace
@@ -65,6 +66,8 @@ def translate(error: BaseException, nodes: Sequence[Node], where: str, redact: R
         kind = type(error) if isinstance(error, RunError) else RunError
         return kind([_told(found, node, redact) for found in error.diagnostics])
     text = redact(text_of(error))
+    if carried := _carried(text, nodes, where):
+        return carried
     for recognise in (_marked, _function, _python, _worker, _kafka, _storage, _row, _analysis, _transient):
         found = recognise(text, nodes, where)
         if found is not None:
@@ -88,6 +91,18 @@ def _told(found: Diagnostic, node: Node | None, redact: Redactor) -> Diagnostic:
     """What a component raised itself: at its node, unless it knows better, and without secrets that others have put in."""
     span = found.span or (node.span if node else None)
     return replace(found, message=redact(found.message), detail=redact(found.detail), span=span)
+
+
+def _carried(text: str, nodes: Sequence[Node], where: str) -> RunError | None:
+    """A diagnostic of our own, which a worker could only send as text."""
+    mark = re.search(r"millstream-diagnostic: (\{.*\})", text)
+    if mark is None:
+        return None
+    told = json.loads(mark[1])
+    named, node = NODE_MARK.search(text), _node(nodes, where)
+    node = (_node(nodes, named[1]) if named else None) or node
+    kind = TransientError if told.pop("transient") else RunError
+    return kind(Diagnostic(told["code"], told["message"], node.span if node else None, detail=told["detail"], help=told["help"]))
 
 
 def _marked(text: str, nodes: Sequence[Node], where: str) -> Diagnostic | None:

@@ -77,6 +77,11 @@ class EpochFrames:
         self._count(name)
         return self.rows(name)
 
+    def for_table(self, table: Node) -> DataFrame:
+        """What a dynamic table is filled with in this epoch."""
+        self._count(table.name)
+        return self.rows(table.name)
+
     def repeatable(self, sink: Node) -> bool:
         """Whether a sink's rows come out the same when they are computed again: no state, no dice, and no code but Spark's own."""
         if self._plan.stateful or not sink.inputs or self._plan.rejecting(sink):

@@ -99,6 +99,7 @@ class Lowering:
             aggregates=self.aggregates,
             event_times=event_times or {},
             memory=self.memory.setdefault(node.name, {}),
+            shared=self.memory.setdefault("", {}),
             pipeline=self.checkpoint.pipeline,
             primary_key=node.options.primary_key or self._inherited(node),
         )

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
     from millstream.clients.storage import Storage
+    from millstream.plan.tables import LookupTable
 
 REJECT = "_reject"
 Guarantee = Literal["exactly_once", "at_least_once"]
@@ -66,6 +67,8 @@ class NodeContext:
     """Input → the column that holds its event time, where one is declared."""
     memory: dict[str, Any] = field(default_factory=dict)
     """What the node keeps for the length of a run."""
+    shared: dict[str, Any] = field(default_factory=dict)
+    """What all nodes together keep for the length of a run."""
     pipeline: str = ""
     """The pipeline's name."""
     primary_key: tuple[str, ...] = ()
@@ -127,6 +130,11 @@ class Component(BaseModel):
     """Whether it can handle rows one by one as they come, in Spark's own operators; a sink then has `stream`."""
     connects: ClassVar[bool] = False
     """Whether it reaches an outside system by a connection, whose options are its own where it does not give them itself."""
+
+    @classmethod
+    def default_connection(cls, options: Mapping[str, Any]) -> str:  # noqa: ARG003 — those that go by an option use it
+        """The connection that is used when these options, as written, name none."""
+        return cls.type
 
     def extras(self) -> tuple[str, ...]:
         """The extras that these options need."""
@@ -302,6 +310,32 @@ class Transform(Component):
     def tables(self) -> tuple[str, ...]:
         """Inputs that the component names itself, as SQL does."""
         return ()
+
+    def lookup_table(self, name: str) -> LookupTable | None:
+        """The table that SQL can look rows up in under the node's name, where the component is one."""
+        return None
+
+    def bound(self, tables: Mapping[str, LookupTable]) -> Transform:
+        """The component, told which dynamic tables the pipeline has."""
+        return self
+
+    @property
+    def looks_into(self) -> tuple[str, ...]:
+        """The dynamic tables that it looks rows up in."""
+        return ()
+
+    def fill(self, frame: DataFrame, context: NodeContext) -> int:
+        """Write the rows of an epoch into the dynamic table that the component is; how many there were."""
+        raise NotImplementedError
+
+    @property
+    def rejects(self) -> OnError | None:
+        """What happens to rows that it cannot handle, where it has an option of its own for that; it goes before `on_error`."""
+        return None
+
+    def tally(self, memory: Mapping[str, Any]) -> Mapping[str, int]:
+        """What the node has counted itself since it was asked last: `hits` and `misses`."""
+        return {}
 
     arity: ClassVar[tuple[int, int | None]] = (1, 1)
     """How many inputs it takes: at least, at most."""

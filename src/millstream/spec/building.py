@@ -78,7 +78,7 @@ class NodeBuilder:
 
     def _connected(self, model: type[Component], block: Map) -> Map:
         """The node's options over those of its connection, each with its own place. Without a name it is the one called like the type."""
-        named = plain(block.entries["connection"]) if "connection" in block.entries else model.type
+        named = plain(block.entries["connection"]) if "connection" in block.entries else model.default_connection(plain(block))
         below = self.connections.get(str(named)) if model.connects else None
         merged = overlay(below, block)
         return replace(merged, span=block.span) if isinstance(merged, Map) else block
