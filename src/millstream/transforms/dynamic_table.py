@@ -14,10 +14,8 @@ from millstream.plan import types
 from millstream.plan.components import NodeContext, Problem, Transform
 from millstream.plan.options import SchemaMap, TypeName
 from millstream.plan.tables import LookupTable
-from millstream.state.tables.memory import Home
+from millstream.state.tables.keys import can_be_key
 from millstream.state.tables.spec import TableSpec
-from millstream.state.tables.values import can_be_key
-from millstream.transforms.filling import fill
 from millstream.transforms.sql import Sql
 from millstream.transforms.tableoptions import TableCache, TablePlace, place_of, place_problems
 
@@ -133,8 +131,9 @@ class DynamicTable(TablePlace, Transform):
         address, place = place_of(self, self.backend, context.directory)
         kinds = {column: types.parse(kind) for column, kind in self.columns.items()}
         kinds |= {self.key: types.parse(self.key_type)} if self.key_type else {}
-        home = context.shared.setdefault("home", Home()) if self.backend == "memory" and "home" not in context.shared else None
-        home = home or context.shared.get("home")
+        secret = b""
+        if self.backend == "memory":
+            place, secret = _home(context)
         return TableSpec(
             name,
             self.backend,
@@ -145,8 +144,8 @@ class DynamicTable(TablePlace, Transform):
             (self.namespace or "public") if self.backend == "postgres" else "",
             self.time_column,
             address,
-            home.place if self.backend == "memory" and home else place,
-            home.secret if self.backend == "memory" and home else b"",
+            place,
+            secret,
             cache=self.cache.spec() if self.cache else None,
         )
 
@@ -155,4 +154,19 @@ class DynamicTable(TablePlace, Transform):
         return self.query.apply(frames, context)
 
     def fill(self, frame: DataFrame, context: NodeContext) -> int:
+        from millstream.transforms.filling import fill
+
         return fill(self.lookup_table(context.name), frame, context)
+
+
+def _home(context: NodeContext) -> tuple[str, bytes]:
+    """Where the run keeps its tables in memory: at the address by which workers reach the driver anyway."""
+    from pyspark import SparkContext
+
+    from millstream.state.tables.memory import Home
+
+    if "home" not in context.shared:
+        running = SparkContext._active_spark_context
+        context.shared["home"] = Home(running.getConf().get("spark.driver.host", "127.0.0.1") if running else "127.0.0.1")
+    home: Home = context.shared["home"]
+    return home.place, home.secret

@@ -18,9 +18,8 @@ from millstream.plan.components import NodeContext, Problem
 from millstream.plan.lookups import CHECK, calls_in, joins_in, place_at
 from millstream.plan.query import parse_query, tokens_of
 from millstream.plan.tables import LookupTable
-from millstream.state.tables.spec import TableSpec, open_store
-from millstream.state.tables.values import agrees, spark_name
-from millstream.state.tables.vectors import TableFunction, Verb
+from millstream.state.tables.keys import agrees, spark_name
+from millstream.state.tables.spec import TableSpec, Verb, open_store
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -88,8 +87,10 @@ def _register(session: SparkSession, table: LookupTable, verb: Verb, context: No
     from pyspark.sql.pandas.functions import arrow_udf
     from pyspark.sql.pandas.types import from_arrow_type
 
+    from millstream.state.tables.vectors import TableFunction
+
     function = TableFunction(*settled(table, context), verb)
     declare: Any = arrow_udf  # its stubs ask for a kind, at whose sight it warns
-    udf = declare(lambda values: function(values), from_arrow_type(function.returns, prefer_timestamp_ntz=True))
+    udf = declare(lambda values: function(values), from_arrow_type(function.returns, prefer_timestamp_ntz=True))  # noqa: PLW0108 — Spark looks at the signature of a function
     # another look may give another answer: Spark must not take two looks for one
     session.udf.register(function_name(verb, table.name), udf.asNondeterministic())

@@ -17,6 +17,8 @@ from millstream.clients.postgres import Address
 from millstream.errors import Diagnostic, RunError
 
 Backend = Literal["memory", "sqlite", "postgres", "redis", "duckdb"]
+Verb = Literal["check", "get", "rows"]
+"""What SQL asks a table: is it there, its row, its rows as a list."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,24 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from millstream.errors import Diagnostic, RunError
-
-_INTEGERS = (pa.int8(), pa.int16(), pa.int32(), pa.int64())
-_KEYS = (*_INTEGERS, pa.string(), pa.date32())
-
-
-def can_be_key(kind: pa.DataType) -> bool:
-    return kind in _KEYS
-
-
-def agrees(given: pa.DataType, kind: pa.DataType) -> bool:
-    """Whether values of one type can be looked up as keys of the other."""
-    if given == kind or pa.types.is_null(given) or pa.types.is_null(kind):
-        return True
-    whole = pa.types.is_integer(given) or (pa.types.is_decimal(given) and given.scale == 0)
-    if kind in _INTEGERS:
-        return bool(whole)
-    texts = whole or pa.types.is_date(given) or pa.types.is_large_string(given) or pa.types.is_boolean(given)
-    return bool(kind == pa.string() and texts)
+from millstream.state.tables.keys import INTEGERS, agrees, spark_name
 
 
 def fitted(values: pa.Array, kind: pa.DataType, table: str) -> pa.Array:
@@ -38,8 +21,8 @@ def fitted(values: pa.Array, kind: pa.DataType, table: str) -> pa.Array:
     if not agrees(values.type, kind):
         message = f"the key of `{table}` is `{kind}`, and it is looked up by `{values.type}`"
         raise RunError(Diagnostic("MS132", message, help=f"convert it in SQL: `CAST(… AS {spark_name(kind)})`"))
-    if kind in _INTEGERS and values.type != kind:
-        wide = values.cast(pa.int64()) if pa.types.is_decimal(values.type) or values.type not in _INTEGERS else values
+    if kind in INTEGERS and values.type != kind:
+        wide = values.cast(pa.int64()) if pa.types.is_decimal(values.type) or values.type not in INTEGERS else values
         bits = kind.bit_width - 1
         inside = pc.and_kleene(pc.greater_equal(wide, -(2**bits)), pc.less_equal(wide, 2**bits - 1)) if bits < 63 else None
         return (wide if inside is None else pc.if_else(inside, wide, None)).cast(kind)
@@ -81,15 +64,6 @@ def plain(column: pa.Array | pa.ChunkedArray) -> list[Any]:
     if pa.types.is_date(kind) or pa.types.is_timestamp(kind) or pa.types.is_decimal(kind):
         return column.cast(pa.string()).to_pylist()  # type: ignore[no-any-return]  # a list, which the stubs do not know
     return column.to_pylist()  # type: ignore[no-any-return]  # the same
-
-
-def spark_name(kind: pa.DataType) -> str:
-    names = {pa.int8(): "TINYINT", pa.int16(): "SMALLINT", pa.int32(): "INT", pa.int64(): "BIGINT", pa.date32(): "DATE"}
-    return names.get(kind, "STRING")
-
-
-def empty(schema: pa.Schema) -> pa.Table:
-    return schema.empty_table()
 
 
 def _text(value: Any) -> str | None:

@@ -10,7 +10,6 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 import pyarrow as pa
@@ -18,9 +17,8 @@ import pyarrow.compute as pc
 
 from millstream.errors import MillstreamError, TransientError
 from millstream.state.tables.reading import Found, reader_of
-from millstream.state.tables.spec import TableSpec
+from millstream.state.tables.spec import TableSpec, Verb
 
-Verb = Literal["check", "get", "rows"]
 MARK = "millstream-diagnostic:"
 
 
