@@ -25,14 +25,6 @@ def test_without_a_cache_the_next_epoch_sees_every_edit(bench: Bench, pipeline: 
     assert [(row["here"], row["tier"]) for row in got] == [(False, None), (True, "gold"), (True, "silver"), (False, None)]
 
 
-def test_with_a_cache_edits_wait_for_their_time(bench: Bench, pipeline: Callable, run: Callable) -> None:
-    """The control: with entries that never grow old, nothing that happens later is seen."""
-    bench.put("7", "gold")
-    edits = {1: lambda: bench.put("7", "silver"), 2: lambda: bench.delete("7")}
-    got = step(_topology(bench, pipeline, ", cache: {ttl: 1h}"), run, [_row(number) for number in range(3)], edits)
-    assert [row["tier"] for row in got] == ["gold", "gold", "gold"]
-
-
 def test_a_cache_sees_changes_removals_and_arrivals_after_its_time(bench: Bench, pipeline: Callable, run: Callable) -> None:
     def later(edit: Callable[[], None]) -> Callable[[], None]:
         return lambda: (edit(), time.sleep(1.1))  # the time that an entry lives, passed for certain
@@ -41,11 +33,3 @@ def test_a_cache_sees_changes_removals_and_arrivals_after_its_time(bench: Bench,
     got = step(_topology(bench, pipeline, ", cache: {ttl: 1s}"), run, [_row(number) for number in range(4)], edits)
     assert [(row["here"], row["tier"]) for row in got] == [(False, None), (True, "gold"), (True, "silver"), (False, None)]
 
-
-def test_refresh_by_time_column_sees_changes_of_what_it_remembers(bench: Bench, pipeline: Callable, run: Callable) -> None:
-    if bench.backend == "redis":
-        pytest.skip("Redis cannot tell which rows have changed, and a check says so")
-    bench.put("7", "gold")
-    edits = {1: lambda: (bench.put("7", "silver"), time.sleep(0.2))}
-    topology = _topology(bench, pipeline, ", cache: {ttl: 1h, refresh: 100ms}")
-    assert [row["tier"] for row in step(topology, run, [_row(0), _row(1)], edits)] == ["gold", "silver"]
