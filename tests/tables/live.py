@@ -32,7 +32,9 @@ SQL = "SELECT id, dynamic_table_check('watched', user_id) AS here, dynamic_table
 _SECONDS = 60
 
 
-def step(topology: Topology, run: Callable[..., Any], rows: list[dict[str, Any]], edits: dict[int, Callable[[], None]]) -> list[dict[str, Any]]:
+def step(
+    topology: Topology, run: Callable[..., Any], rows: list[dict[str, Any]], edits: dict[int, Callable[[], None]]
+) -> list[dict[str, Any]]:
     """Each row is an epoch of its own; `edits[n]` happens when n rows are through. What has come out, by id."""
     Path("in").mkdir(exist_ok=True)
     stop, started, written = threading.Event(), time.monotonic(), [0]

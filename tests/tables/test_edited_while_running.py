@@ -32,4 +32,3 @@ def test_a_cache_sees_changes_removals_and_arrivals_after_its_time(bench: Bench,
     edits = {1: later(lambda: bench.put("7", "gold")), 2: later(lambda: bench.put("7", "silver")), 3: later(lambda: bench.delete("7"))}
     got = step(_topology(bench, pipeline, ", cache: {ttl: 1s}"), run, [_row(number) for number in range(4)], edits)
     assert [(row["here"], row["tier"]) for row in got] == [(False, None), (True, "gold"), (True, "silver"), (False, None)]
-

@@ -22,7 +22,13 @@ def spec(bench: Bench, request: pytest.FixtureRequest, tmp_path) -> TableSpec:
     options |= dict(pair.split(": ") for pair in bench.options.split(", "))
     if bench.backend == "postgres":
         server: Database = request.getfixturevalue("postgres")
-        options |= {"host": "127.0.0.1", "port": server.server.port, "database": "millstream", "user": "millstream", "password": "millstream"}
+        options |= {
+            "host": "127.0.0.1",
+            "port": server.server.port,
+            "database": "millstream",
+            "user": "millstream",
+            "password": "millstream",
+        }
     if bench.backend == "redis":
         redis: Server = request.getfixturevalue("redis")
         options["url"] = redis.url

@@ -16,7 +16,7 @@ import typer  # noqa: E402
 
 from millstream.cli.output import fail  # noqa: E402
 
-COMMANDS = ("run", "check", "plan", "graph", "test", "init", "doctor", "fetch", "schema", "explain", "checkpoint", "state", "dev")
+COMMANDS = ("run", "check", "plan", "graph", "test", "init", "doctor", "fetch", "schema", "explain", "checkpoint", "state", "table", "dev")
 """One module each, of the same name: a function, or a group of commands."""
 
 

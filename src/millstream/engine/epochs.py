@@ -106,6 +106,7 @@ class EpochLoop:
         self.finished = Finished(number, offsets_of(plan, entry))
         facts = EpochFacts(plan.name, number, time.monotonic() - started, {}, dropped, tuple(skipped), (), late, watermark, lost)
         self._note(plan, staged, facts)
+        self._tally(plan)
         if entry.flushes or (self.bounded and self._exhausted(plan, entry)):
             self.finished_at = number
 
@@ -217,6 +218,13 @@ class EpochLoop:
                 known[sink.inputs[0]] = rows[sink.name]
         for name, count in known.items():
             self.recorder.passed(name, count)
+
+    def _tally(self, plan: QueryPlan) -> None:
+        """What nodes have counted themselves."""
+        for node in plan.nodes:
+            counts = node.component.tally(self.lowering.memory.get(node.name, {})) if isinstance(node.component, Transform) else {}
+            if counts:
+                self.recorder.looked_up(node.name, counts["hits"], counts["misses"])
 
     def _exhausted(self, plan: QueryPlan, entry: OffsetEntry) -> bool:
         return all(offset is not None and self._ends(node, offset) for node, offset in zip(plan.sources, entry.offsets, strict=False))

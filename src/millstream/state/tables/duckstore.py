@@ -71,8 +71,7 @@ class Table:
         return ", ".join(f"t.{_quoted(name)}" for name in self._spec.names)
 
     def _arrow(self, connection: duckdb.DuckDBPyConnection, text: str) -> pa.Table:
-        result: Any = connection.execute(text)
-        return result.to_arrow_table() if hasattr(result, "to_arrow_table") else result.fetch_arrow_table()
+        return connection.sql(text).to_arrow_table()
 
     @contextmanager
     def _told(self) -> Iterator[duckdb.DuckDBPyConnection]:

@@ -7,8 +7,10 @@ seconds, also one that says that a key has no row; when there are more than `max
 
 from __future__ import annotations
 
+import threading
 import time
 from collections import OrderedDict
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +21,7 @@ from millstream.state.tables.spec import CacheSpec, Store, TableSpec, open_store
 from millstream.state.tables.values import fitted
 
 _READERS: dict[tuple[str, int], Reader] = {}
+_CACHES: dict[str, Cache] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +35,9 @@ class Found:
 class Reader:
     """A store, asked by batches. `questions` counts how often."""
 
-    def __init__(self, spec: TableSpec, schema: pa.Schema, store: Store) -> None:
+    def __init__(self, spec: TableSpec, schema: pa.Schema, store: Store, cache: Cache | None = None) -> None:
         self._spec, self._schema, self._store = spec, schema, store
-        self._cache = Cache(spec.cache) if spec.cache else None
+        self._cache = cache or (Cache(spec.cache) if spec.cache else None)
         self.questions = 0
 
     def find(self, *keys: pa.Array) -> Found:
@@ -54,21 +57,14 @@ class Reader:
 
     def _remembered(self, keys: pa.Table, cache: Cache) -> pa.Table:
         self._refresh(cache)
-        names, known, unknown = _tuples(keys), [], []
-        for index, name in enumerate(names):
-            entry = cache.get(name)
-            if entry is None:
-                unknown.append(index)
-            elif entry[0] is not None:
-                known.append(entry[0])
+        names = _tuples(keys)
+        known, unknown = cache.sorted(names)
         if unknown:
             rows = self._ask(keys.take(pa.array(unknown, pa.int64())))
             fresh = dict(zip(_tuples(rows.select(keys.column_names)), _tuples(rows), strict=True))
-            for index in unknown:
-                row = fresh.get(names[index])
-                cache.put(names[index], row)
-                if row is not None:
-                    known.append(row)
+            learnt = {names[index]: fresh.get(names[index]) for index in unknown}
+            cache.learn(learnt)
+            known += [row for row in learnt.values() if row is not None]
         columns: Any = zip(*known, strict=True) if known else [[] for _ in self._schema]
         arrays = [pa.array(list(values), field.type) for values, field in zip(columns, self._schema, strict=True)]
         return pa.table(arrays, schema=self._schema)
@@ -79,49 +75,58 @@ class Reader:
             return
         self.questions += 1
         rows, cache.seen = self._store.changed(cache.seen)
-        for name, row in zip(_tuples(rows.select(list(self._spec.keys))), _tuples(rows), strict=True):
-            if name in cache.entries:
-                cache.put(name, row)
+        changed = dict(zip(_tuples(rows.select(list(self._spec.keys))), _tuples(rows), strict=True))
+        cache.learn({name: row for name, row in changed.items() if name in cache.entries})
 
 
 class Cache:
-    """Entries with an age: key → (row or None, when it was learnt)."""
+    """Entries with an age: key → (row or None, when it was learnt). Threads that look up side by side share one."""
 
     def __init__(self, spec: CacheSpec) -> None:
-        self._spec, self._looked, self.seen = spec, float("-inf"), None
+        self._spec, self._looked, self._lock = spec, float("-inf"), threading.Lock()
+        self.seen: Any = None
+        """Where the last look for changes ended."""
         self.entries: OrderedDict[Any, tuple[Any, float]] = OrderedDict()
 
-    def get(self, key: Any) -> tuple[Any, float] | None:
-        entry = self.entries.get(key)
-        if entry is None:
-            return None
-        if time.monotonic() - entry[1] > self._spec.ttl:
-            del self.entries[key]
-            return None
-        self.entries.move_to_end(key)
-        return entry
+    def sorted(self, names: list[Any]) -> tuple[list[Any], list[int]]:
+        """The rows that are known, and the numbers of the keys that are to be asked for."""
+        known, unknown, oldest = [], [], time.monotonic() - self._spec.ttl
+        with self._lock:
+            for index, name in enumerate(names):
+                entry = self.entries.get(name)
+                if entry is None or entry[1] < oldest:
+                    unknown.append(index)
+                    continue
+                self.entries.move_to_end(name)
+                if entry[0] is not None:
+                    known.append(entry[0])
+        return known, unknown
 
-    def put(self, key: Any, row: Any) -> None:
-        if row is None and not self._spec.negative:
-            return
-        self.entries[key] = (row, time.monotonic())
-        self.entries.move_to_end(key)
-        while len(self.entries) > self._spec.max_rows:
-            self.entries.popitem(last=False)
+    def learn(self, rows: Mapping[Any, Any]) -> None:
+        now = time.monotonic()
+        with self._lock:
+            for name, row in rows.items():
+                self.entries.pop(name, None)
+                if row is not None or self._spec.negative:
+                    self.entries[name] = (row, now)
+            while len(self.entries) > self._spec.max_rows:
+                self.entries.popitem(last=False)
 
     def due(self) -> bool:
         """Whether it is time to look for changes."""
-        if self._spec.refresh is None or time.monotonic() - self._looked < self._spec.refresh:
-            return False
-        self._looked = time.monotonic()
-        return True
+        with self._lock:
+            if self._spec.refresh is None or time.monotonic() - self._looked < self._spec.refresh:
+                return False
+            self._looked = time.monotonic()
+            return True
 
 
 def reader_of(spec: TableSpec, schema: pa.Schema, lane: int = 0) -> Reader:
     """The reader of this process. `lane` tells threads apart that read at the same time."""
     name = (spec.identity, lane)
     if name not in _READERS:
-        _READERS[name] = Reader(spec, schema, open_store(spec, schema))
+        cache = _CACHES.setdefault(name[0], Cache(spec.cache)) if spec.cache else None
+        _READERS[name] = Reader(spec, schema, open_store(spec, schema), cache)
     return _READERS[name]
 
 
