@@ -65,9 +65,9 @@ def translate(error: BaseException, nodes: Sequence[Node], where: str, redact: R
         node = _node(nodes, where)
         kind = type(error) if isinstance(error, RunError) else RunError
         return kind([_told(found, node, redact) for found in error.diagnostics])
-    text = redact(text_of(error))
-    if carried := _carried(text, nodes, where):
+    if carried := _carried(text_of(error), nodes, where, redact):
         return carried
+    text = redact(text_of(error))
     for recognise in (_marked, _function, _python, _worker, _kafka, _storage, _row, _analysis, _transient):
         found = recognise(text, nodes, where)
         if found is not None:
@@ -93,8 +93,8 @@ def _told(found: Diagnostic, node: Node | None, redact: Redactor) -> Diagnostic:
     return replace(found, message=redact(found.message), detail=redact(found.detail), span=span)
 
 
-def _carried(text: str, nodes: Sequence[Node], where: str) -> RunError | None:
-    """A diagnostic of our own, which a worker could only send as text."""
+def _carried(text: str, nodes: Sequence[Node], where: str, redact: Redactor) -> RunError | None:
+    """A diagnostic of our own, which a worker could only send as text. A secret may be a word of the mark itself: it is hidden after."""
     mark = re.search(r"millstream-diagnostic: (\{.*\})", text)
     if mark is None:
         return None
@@ -102,7 +102,8 @@ def _carried(text: str, nodes: Sequence[Node], where: str) -> RunError | None:
     named, node = NODE_MARK.search(text), _node(nodes, where)
     node = (_node(nodes, named[1]) if named else None) or node
     kind = TransientError if told.pop("transient") else RunError
-    return kind(Diagnostic(told["code"], told["message"], node.span if node else None, detail=told["detail"], help=told["help"]))
+    span = node.span if node else None
+    return kind(Diagnostic(told["code"], redact(told["message"]), span, detail=redact(told["detail"]), help=redact(told["help"])))
 
 
 def _marked(text: str, nodes: Sequence[Node], where: str) -> Diagnostic | None:

@@ -48,6 +48,7 @@ class Table:
         self._spec, self._address = spec, spec.address
         self._connection: psycopg.Connection[Any] | None = None
         self._name = quoted(spec.namespace, spec.table)
+        self._target = _named_in(spec.namespace, spec.table)
         self._schema: pa.Schema | None = schema
         self._found: dict[str, str] = {}
 
@@ -67,10 +68,10 @@ class Table:
         kinds = [self._catalog()[name] for name in self._spec.keys]
         columns = [_possible(keys.column(index).to_pylist(), kind) for index, kind in enumerate(kinds)]
         if len(kinds) == 1:
-            where = f"WHERE {quoted(self._spec.keys[0])} = ANY(%s::{kinds[0]}[])"
+            where = f"WHERE {_named_in(self._spec.keys[0])} = ANY(%s::{kinds[0]}[])"
         else:
             arrays = ", ".join(f"%s::{kind}[]" for kind in kinds)
-            match = ", ".join(map(quoted, self._spec.keys))
+            match = ", ".join(map(_named_in, self._spec.keys))
             where = f"WHERE ({match}) IN (SELECT * FROM unnest({arrays}))"
         return self._select(where, columns)
 
@@ -79,22 +80,24 @@ class Table:
         names, found = list(self._spec.names), self._catalog()
         arrays = ", ".join(f"%s::{found[name]}[]" for name in names)
         timed = self._spec.time_column in found and self._spec.time_column not in names
-        moment = quoted(self._spec.time_column)
-        changes = [f"{quoted(name)} = excluded.{quoted(name)}" for name in self._spec.columns] + ([f"{moment} = now()"] if timed else [])
+        moment = _named_in(self._spec.time_column)
+        changes = [f"{_named_in(name)} = excluded.{_named_in(name)}" for name in self._spec.columns] + (
+            [f"{moment} = now()"] if timed else []
+        )
         action = f"DO UPDATE SET {', '.join(changes)}" if changes else "DO NOTHING"
-        insert = f"INSERT INTO {self._name} ({', '.join(map(quoted, names))}) SELECT * FROM unnest({arrays})"
-        statement = f"{insert} ON CONFLICT ({', '.join(map(quoted, self._spec.keys))}) {action}"
+        insert = f"INSERT INTO {self._target} ({', '.join(map(_named_in, names))}) SELECT * FROM unnest({arrays})"
+        statement = f"{insert} ON CONFLICT ({', '.join(map(_named_in, self._spec.keys))}) {action}"
         self._do(lambda connection: connection.execute(statement, [rows[name].to_pylist() for name in names]))
 
     def delete(self, keys: pa.Table) -> int:
         key = self._spec.keys[0]
         kind = self._catalog()[key]
-        statement = f"DELETE FROM {self._name} WHERE {quoted(key)} = ANY(%s::{kind}[])"
+        statement = f"DELETE FROM {self._target} WHERE {_named_in(key)} = ANY(%s::{kind}[])"
         values = _possible(keys.column(0).to_pylist(), kind)
         return int(self._do(lambda connection: connection.execute(statement, [values])).rowcount)
 
     def first(self, limit: int) -> pa.Table:
-        return self._select(f"ORDER BY {quoted(self._spec.keys[0])} LIMIT %s", [limit])
+        return self._select(f"ORDER BY {_named_in(self._spec.keys[0])} LIMIT %s", [limit])
 
     def changed(self, since: Any) -> tuple[pa.Table, Any]:
         assert self._schema is not None
@@ -103,7 +106,7 @@ class Table:
         (now,) = self._do(lambda connection: connection.execute("SELECT now() - %s", [_LOOKBACK])).fetchall()[0]
         if since is None:
             return self._schema.empty_table(), now
-        return self._select(f"WHERE {quoted(self._spec.time_column)} >= %s", [since]), now
+        return self._select(f"WHERE {_named_in(self._spec.time_column)} >= %s", [since]), now
 
     def close(self) -> None:
         if self._connection is not None:
@@ -114,7 +117,7 @@ class Table:
     def _select(self, rest: str, parameters: Any) -> pa.Table:
         schema = self._schema or self.settle()
         chosen = ", ".join(self._read(name) for name in schema.names)
-        text = f"SELECT {chosen} FROM {self._name} {rest}"
+        text = f"SELECT {chosen} FROM {self._target} {rest}"
         rows = self._do(lambda connection: connection.cursor(binary=True).execute(text, parameters).fetchall())
         columns = zip(*rows, strict=True) if rows else [[] for _ in schema]
         arrays = [pa.array(list(values), field.type) for values, field in zip(columns, schema, strict=True)]
@@ -124,8 +127,8 @@ class Table:
         """A column as its Arrow type is made of: others as text, numbers without a scale with one."""
         kind, found = self._type(name), self._catalog()[name]
         if pa.types.is_decimal(kind):
-            return f"{quoted(name)}::numeric({kind.precision},{kind.scale})"
-        return quoted(name) if _TYPES.get(found) is not None else f"{quoted(name)}::text"
+            return f"{_named_in(name)}::numeric({kind.precision},{kind.scale})"
+        return _named_in(name) if _TYPES.get(found) is not None else f"{_named_in(name)}::text"
 
     def _type(self, name: str) -> pa.DataType:
         found = self._catalog()[name]
@@ -174,6 +177,11 @@ class Table:
             self._connection = connect(address, autocommit=True)
         with translated(address):
             return work(self._connection)
+
+
+def _named_in(*parts: str) -> str:
+    """A quoted name inside a statement with parameters, where a percent sign would begin one."""
+    return quoted(*parts).replace("%", "%%")
 
 
 def _arrow(found: str) -> pa.DataType:
