@@ -12,11 +12,13 @@ from bench.figures import ROOT, Figure
 QUESTIONS = ("check", "startup", "throughput", "epochs", "generator", "footprint", "windows", "process", "state", "peers")
 KAFKA = ("kafka.source", "kafka.decoding", "kafka.sink", "kafka.latency", "kafka.peers")
 
+POSTGRES = ("postgres.lookups",)
+
 
 def main(chosen: list[str]) -> None:
     os.chdir(ROOT)
     print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}; ratios are ours / theirs, medians of runs taken in turns\n")
-    for question in chosen or (*QUESTIONS, *KAFKA):
+    for question in chosen or (*QUESTIONS, *KAFKA, *POSTGRES):
         module = importlib.import_module(f"bench.{question}")
         started = time.perf_counter()
         figures: list[Figure] = module.measure()
