@@ -11,7 +11,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import psycopg
@@ -92,7 +92,7 @@ def _by_hand(spark: SparkSession, address: Address, rows: int, most: int) -> Non
     """One connection per task, one prepared query per row."""
     text = address.text
 
-    def look_up(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def look_up(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         with psycopg.connect(text, autocommit=True) as connection:
             for batch in batches:
                 found = [
@@ -107,4 +107,4 @@ def _by_hand(spark: SparkSession, address: Address, rows: int, most: int) -> Non
 
 
 if __name__ == "__main__":
-    main(*(int(argument) for argument in sys.argv[1:4]), turns=int(sys.argv[4]) if len(sys.argv) > 4 else 3)
+    main(int(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4]) if len(sys.argv) > 4 else 3)
