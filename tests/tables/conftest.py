@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -87,3 +89,15 @@ def _redis(server: Server) -> Bench:
         client.delete(f"{name}:{key}")
 
     return Bench("redis", f"{{redis: {{url: '{server.url}'}}}}", f"table: {name}", put, delete)
+
+
+@pytest.fixture
+def millstream_plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], subprocess.CompletedProcess[str]]:
+    """`millstream plan` on a text, as a user runs it."""
+    monkeypatch.chdir(tmp_path)
+
+    def go(text: str) -> subprocess.CompletedProcess[str]:
+        (tmp_path / "p.yaml").write_text(text)
+        return subprocess.run([sys.executable, "-m", "millstream.cli", "plan", "p.yaml"], capture_output=True, text=True, check=False)
+
+    return go

@@ -45,6 +45,9 @@ class Lowering:
     keys: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Node → its primary key, as far as nodes are built: given, found in the data, or taken over from what it reads."""
 
+    dry: bool = False
+    """Whether the plan is only looked at."""
+
     def streaming(self, plan: QueryPlan) -> Stream:
         """The frame that a query's epochs are cut from."""
         frames: dict[str, DataFrame] = {}
@@ -102,6 +105,7 @@ class Lowering:
             aggregates=self.aggregates,
             event_times=event_times or {},
             memory=self.memory.setdefault(node.name, {}),
+            dry=self.dry,
             shared=self.memory.setdefault("", {}),
             pipeline=self.checkpoint.pipeline,
             primary_key=node.options.primary_key or self._inherited(node),

@@ -67,6 +67,8 @@ class NodeContext:
     """Input → the column that holds its event time, where one is declared."""
     memory: dict[str, Any] = field(default_factory=dict)
     """What the node keeps for the length of a run."""
+    dry: bool = False
+    """Whether the plan is only looked at: nothing may be made or written."""
     shared: dict[str, Any] = field(default_factory=dict)
     """What all nodes together keep for the length of a run."""
     pipeline: str = ""

@@ -238,7 +238,8 @@ def _fields_end(tokens: tuple[Token, ...], last: int) -> int:
 def _word(tokens: tuple[Token, ...], index: int) -> str:
     if not 0 <= index < len(tokens) or tokens[index].token_type == TokenType.STRING:
         return ""
-    return tokens[index].text.upper()
+    words = tokens[index].text.upper().split()
+    return words[0] if words else ""  # GROUP BY is one token
 
 
 def _inserted(text: str, edits: list[tuple[Place, str]]) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -19,7 +20,7 @@ from millstream.plan.lookups import CHECK, calls_in, joins_in, place_at
 from millstream.plan.query import parse_query, tokens_of
 from millstream.plan.tables import LookupTable
 from millstream.state.tables.keys import agrees, spark_name
-from millstream.state.tables.spec import TableSpec, Verb, open_store
+from millstream.state.tables.spec import MissingTableError, TableSpec, Verb, open_store
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -50,12 +51,24 @@ def settled(table: LookupTable, context: NodeContext) -> tuple[TableSpec, pa.Sch
     known: dict[str, tuple[TableSpec, pa.Schema]] = context.shared.setdefault("tables", {})
     if table.name not in known:
         spec: TableSpec = table.component.spec(table.name, context)
-        store = open_store(spec)
-        try:
-            known[table.name] = spec, store.settle()
-        finally:
-            store.close()
+        known[table.name] = spec, _looked_at(spec) if context.dry else _settled(spec)
     return known[table.name]
+
+
+def _settled(spec: TableSpec) -> pa.Schema:
+    store = open_store(spec)
+    try:
+        return store.settle()
+    finally:
+        store.close()
+
+
+def _looked_at(spec: TableSpec) -> pa.Schema:
+    """The table as it is, or as it would be made."""
+    try:
+        return _settled(replace(spec, owned=False))
+    except MissingTableError:
+        return pa.schema([pa.field(name, spec.types.get(name, pa.string())) for name in spec.names])
 
 
 def key_problems(text: str, tables: Mapping[str, LookupTable], inputs: Mapping[str, pa.Schema | None]) -> list[Problem]:

@@ -117,8 +117,12 @@ _MODULES: dict[Backend, str] = {
 }
 
 
+class MissingTableError(RunError):
+    """There is no such table, or not even its database file; a run may make it."""
+
+
 def missing_table(spec: TableSpec) -> RunError:
-    return RunError(Diagnostic("MS135", f"`{spec.name}`: there is no table `{spec.shown}`", help="create it, or correct `table`"))
+    return MissingTableError(Diagnostic("MS135", f"`{spec.name}`: there is no table `{spec.shown}`", help="create it, or correct `table`"))
 
 
 def missing_column(spec: TableSpec, column: str, help_: str) -> RunError:

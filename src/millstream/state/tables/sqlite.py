@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from millstream.errors import Diagnostic, RunError, TransientError, nearest
-from millstream.state.tables.spec import TableSpec, missing_column, missing_table
+from millstream.state.tables.spec import MissingTableError, TableSpec, missing_column, missing_table
 from millstream.state.tables.values import plain, refuse_nul, typed
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ class Table:
         if self._connection is None:
             path = Path(self._spec.place)
             if not self._spec.owned and not path.is_file():
-                raise RunError(Diagnostic("MS137", f"`{self._spec.name}`: there is no file `{path}`", help="correct `path`"))
+                raise MissingTableError(Diagnostic("MS137", f"`{self._spec.name}`: there is no file `{path}`", help="correct `path`"))
             if not path.parent.is_dir():
                 raise RunError(Diagnostic("MS137", f"`{self._spec.name}`: there is no directory `{path.parent}`", help="create it first"))
             # cursors of one connection are used by one thread at a time, and not always by the one that opened it
