@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 from tests.servers.postgres import Database
 
+from millstream.errors import RunError
+
 pytestmark = pytest.mark.spark
 SOURCES = """
 sources:
@@ -102,3 +104,14 @@ def test_the_file_of_the_guide(own: str, pipeline: Callable, run: Callable, post
         {"id": 3, "user_id": 9, "tier": "silver", "name": None, "country": None},
     ]
     assert (report.nodes["named"].hits, report.nodes["named"].misses) == (1, 1)
+
+
+def test_a_key_of_another_type_that_only_the_database_knows(pipeline: Callable, run: Callable, postgres: Database) -> None:
+    schema = postgres.schema()
+    postgres.run(f"CREATE TABLE {schema}.seen (k bigint PRIMARY KEY)")
+    table = f"  seen: {{type: dynamic_table, backend: postgres, schema: {schema}, key: k}}\n"
+    step = "  s: {type: sql, sql: \"SELECT id FROM a WHERE dynamic_table_check('seen', k)\"}\nsinks: {out: {type: memory, from: s}}\n"
+    topology = pipeline(f"connections: {{postgres: {postgres.connection}}}\n{SOURCES}transforms:\n{table}{step}")
+    with pytest.raises(RunError, match="MS132") as caught:
+        run(topology)
+    assert caught.value.diagnostics[0].message == "the key of `seen` is `int64`, and it is looked up by `string`"
