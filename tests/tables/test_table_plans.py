@@ -50,7 +50,8 @@ def test_several_inputs(pipeline: Callable, run: Callable) -> None:
 
 
 def test_an_aggregate_over_rows_that_were_held_against_a_table(pipeline: Callable, run: Callable) -> None:
-    sql = "SELECT window(at, '1 minute').start AS at, s.tier, count(*) AS n FROM a LEFT JOIN seen s ON a.k = s.k GROUP BY window(at, '1 minute'), s.tier"
+    select = "SELECT window(at, '1 minute').start AS at, s.tier, count(*) AS n FROM a LEFT JOIN seen s ON a.k = s.k"
+    sql = f"{select} GROUP BY window(at, '1 minute'), s.tier"
     topology = pipeline(
         SOURCES + "transforms:\n" + TABLE + f'  s: {{type: sql, sql: "{sql}"}}\nsinks: {{out: {{type: memory, from: s}}}}\n'
     )

@@ -60,7 +60,7 @@ class TableJoin:
 
 
 def calls_in(text: str) -> list[TableCall]:
-    tokens = tokens_of(text)
+    tokens = tokens_of(text) if "dynamic_table_" in text.lower() else ()
     found = []
     for index, token in enumerate(tokens):
         verb = _FUNCTIONS.get(token.text.lower())

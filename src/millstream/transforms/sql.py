@@ -38,6 +38,7 @@ _MULTIPLYING = re.compile(r"\b(explode|posexplode|inline|stack|json_tuple|varian
 class Sql(Windowed):
     """Runs one `SELECT` of Spark SQL. The query names its inputs itself, dots included. Common table expressions, `UNION ALL` of
     several inputs, `LATERAL VIEW explode` and every function of Spark can be used; `now()` means the time of the epoch.
+    `dynamic_table_check('t', value)`, `dynamic_table_get('t', key)` and `LEFT JOIN t ON …` look rows up in a `dynamic_table`.
 
     `GROUP BY window(at, '1 hour')` or `session_window(at, '30 minutes')` adds rows up by event time. What stands above such an aggregate
     and goes window by window (`ROW_NUMBER`, `COUNT(DISTINCT …)`, an aggregate over it, a join on the window) works too. An aggregate
@@ -146,6 +147,8 @@ class Sql(Windowed):
             return f"bad rows cannot be told apart in an aggregate; {help_}"
         if not isinstance(tree, exp.Select) or len(self.query.references) != 1 or tree.args.get("laterals") or tree.find(exp.Subquery):
             return f"bad rows cannot be told apart in this query; {help_}"
+        if self.renewed:
+            return f"bad rows cannot be told apart where a dynamic table is asked; {help_}"
         if tree.find(exp.CTE) or _MULTIPLYING.search(self.sql):
             return f"bad rows cannot be told apart where one row becomes several; {help_}"
         return ""

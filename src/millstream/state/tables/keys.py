@@ -25,4 +25,6 @@ def agrees(given: pa.DataType, kind: pa.DataType) -> bool:
 
 def spark_name(kind: pa.DataType) -> str:
     names = {pa.int8(): "TINYINT", pa.int16(): "SMALLINT", pa.int32(): "INT", pa.int64(): "BIGINT", pa.date32(): "DATE"}
-    return names.get(kind, "STRING")
+    if pa.types.is_decimal(kind):
+        return f"DECIMAL({kind.precision}, {kind.scale})"
+    return names.get(kind, "TIMESTAMP" if pa.types.is_timestamp(kind) else "STRING")

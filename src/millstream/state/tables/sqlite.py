@@ -132,7 +132,8 @@ class Table:
             if not path.parent.is_dir():
                 raise RunError(Diagnostic("MS137", f"`{self._spec.name}`: there is no directory `{path.parent}`", help="create it first"))
             # cursors of one connection are used by one thread at a time, and not always by the one that opened it
-            self._connection = sqlite3.connect(path, timeout=_BUSY_SECONDS, check_same_thread=False)
+            target = path if self._spec.owned else f"{path.absolute().as_uri()}?mode=ro"
+            self._connection = sqlite3.connect(target, timeout=_BUSY_SECONDS, check_same_thread=False, uri=not self._spec.owned)
             if self._spec.owned:
                 self._connection.execute("PRAGMA journal_mode=WAL")
         return self._connection
