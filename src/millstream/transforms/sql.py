@@ -18,12 +18,13 @@ from millstream.plan.calls import collected
 from millstream.plan.columns import analyse
 from millstream.plan.components import NodeContext, OutputMode, Problem, Windowed
 from millstream.plan.lateness import closes
-from millstream.plan.lookups import calls_in, joins_in, table_problems, uses, with_functions, with_views
+from millstream.plan.lookups import calls_in, table_problems, uses, with_functions
 from millstream.plan.macros import expand
 from millstream.plan.outcomes import letter_of
 from millstream.plan.query import Place, Query, freeze_clock, parse_query
 from millstream.plan.selects import group_columns
 from millstream.plan.splitting import PART, Split, split
+from millstream.plan.tablejoins import joins_in, with_views
 from millstream.plan.tables import LookupTable
 from millstream.transforms.isolation import isolated
 from millstream.transforms.tablefunctions import function_name, key_problems, registered

@@ -16,8 +16,9 @@ import pyarrow as pa
 
 from millstream.plan.columns import type_of
 from millstream.plan.components import NodeContext, Problem
-from millstream.plan.lookups import CHECK, calls_in, joins_in, place_at
+from millstream.plan.lookups import CHECK, calls_in, place_at
 from millstream.plan.query import parse_query, tokens_of
+from millstream.plan.tablejoins import joins_in
 from millstream.plan.tables import LookupTable
 from millstream.state.tables.keys import agrees, spark_name
 from millstream.state.tables.spec import MissingTableError, TableSpec, Verb, open_store

@@ -6,7 +6,6 @@ closed meanwhile is made anew once; what fails then is told in our words.
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import timedelta
@@ -16,25 +15,13 @@ import pyarrow as pa
 
 from millstream.clients.postgres import Address, connect, quoted, translated
 from millstream.errors import nearest
+from millstream.state.tables.postgrestypes import TYPES, arrow_type, holds, possible, postgres_type
 from millstream.state.tables.spec import TableSpec, missing_column, missing_table, other_type
 from millstream.state.tables.values import refuse_nul
 
 if TYPE_CHECKING:
     import psycopg
 
-_TYPES: dict[str, pa.DataType] = {
-    "boolean": pa.bool_(),
-    "smallint": pa.int16(),
-    "integer": pa.int32(),
-    "bigint": pa.int64(),
-    "real": pa.float32(),
-    "double precision": pa.float64(),
-    "text": pa.string(),
-    "bytea": pa.binary(),
-    "date": pa.date32(),
-    "timestamp with time zone": pa.timestamp("us", "UTC"),
-    "timestamp without time zone": pa.timestamp("us"),
-}
 _LOOKBACK = timedelta(seconds=10)
 """Rows carry the time at which their transaction began, and are seen when it ends."""
 Result = TypeVar("Result")
@@ -66,7 +53,7 @@ class Table:
 
     def get(self, keys: pa.Table) -> pa.Table:
         kinds = [self._catalog()[name] for name in self._spec.keys]
-        columns = [_possible(keys.column(index).to_pylist(), kind) for index, kind in enumerate(kinds)]
+        columns = [possible(keys.column(index).to_pylist(), kind) for index, kind in enumerate(kinds)]
         if len(kinds) == 1:
             where = f"WHERE {_named_in(self._spec.keys[0])} = ANY(%s::{kinds[0]}[])"
         else:
@@ -93,7 +80,7 @@ class Table:
         key = self._spec.keys[0]
         kind = self._catalog()[key]
         statement = f"DELETE FROM {self._target} WHERE {_named_in(key)} = ANY(%s::{kind}[])"
-        values = _possible(keys.column(0).to_pylist(), kind)
+        values = possible(keys.column(0).to_pylist(), kind)
         return int(self._do(lambda connection: connection.execute(statement, [values])).rowcount)
 
     def first(self, limit: int) -> pa.Table:
@@ -128,14 +115,14 @@ class Table:
         kind, found = self._type(name), self._catalog()[name]
         if pa.types.is_decimal(kind):
             return f"{_named_in(name)}::numeric({kind.precision},{kind.scale})"
-        return _named_in(name) if _TYPES.get(found) is not None else f"{_named_in(name)}::text"
+        return _named_in(name) if TYPES.get(found) is not None else f"{_named_in(name)}::text"
 
     def _type(self, name: str) -> pa.DataType:
         found = self._catalog()[name]
-        natural, declared = _arrow(found), self._spec.types.get(name)
+        natural, declared = arrow_type(found), self._spec.types.get(name)
         if declared is None:
             return natural
-        if declared != natural and not _holds(declared, natural):
+        if declared != natural and not holds(declared, natural):
             raise other_type(self._spec, name, found, declared)
         return declared
 
@@ -156,8 +143,8 @@ class Table:
             schema = connection.execute("SELECT 1 FROM pg_namespace WHERE nspname = %s", [spec.namespace]).fetchone()
             if spec.namespace and schema is None:
                 connection.execute(f"CREATE SCHEMA {quoted(spec.namespace)}")
-            key = f"{quoted(spec.keys[0])} {_named(spec.types.get(spec.keys[0], pa.string()))} PRIMARY KEY"
-            columns = [f"{quoted(name)} {_named(spec.types[name])}" for name in spec.columns]
+            key = f"{quoted(spec.keys[0])} {postgres_type(spec.types.get(spec.keys[0], pa.string()))} PRIMARY KEY"
+            columns = [f"{quoted(name)} {postgres_type(spec.types[name])}" for name in spec.columns]
             moment = [f"{quoted(spec.time_column)} timestamptz NOT NULL DEFAULT now()"] if spec.time_column not in spec.names else []
             connection.execute(f"CREATE TABLE IF NOT EXISTS {self._name} ({', '.join([key, *columns, *moment])})")
 
@@ -182,41 +169,6 @@ class Table:
 def _named_in(*parts: str) -> str:
     """A quoted name inside a statement with parameters, where a percent sign would begin one."""
     return quoted(*parts).replace("%", "%%")
-
-
-def _arrow(found: str) -> pa.DataType:
-    if found.startswith("numeric("):
-        precision, scale = (int(part) for part in found[8:-1].split(","))
-        return pa.decimal128(min(38, precision), max(0, scale))
-    return pa.decimal128(38, 9) if found == "numeric" else _TYPES.get(found, pa.string())
-
-
-def _named(kind: pa.DataType) -> str:
-    if pa.types.is_decimal(kind):
-        return f"numeric({kind.precision},{kind.scale})"
-    names = {value: name for name, value in _TYPES.items()} | {pa.int8(): "smallint"}
-    return names[kind]
-
-
-def _holds(declared: pa.DataType, natural: pa.DataType) -> bool:
-    """Whether a column of the declared type takes every value of the other."""
-    if pa.types.is_integer(declared) and pa.types.is_integer(natural):
-        return bool(declared.bit_width >= natural.bit_width) or declared == pa.int8()
-    if pa.types.is_decimal(declared) and pa.types.is_decimal(natural):
-        return True
-    return bool(declared == pa.float64() and natural == pa.float32())
-
-
-def _possible(values: list[Any], kind: str) -> list[Any]:
-    """Null instead of texts that are no UUID: no row has such a key, and Postgres would refuse the whole statement."""
-    return [_uuid(value) for value in values] if kind == "uuid" else values
-
-
-def _uuid(value: Any) -> str | None:
-    try:
-        return str(uuid.UUID(value))
-    except ValueError:
-        return None
 
 
 def _cut(error: Exception) -> bool:
