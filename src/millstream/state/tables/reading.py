@@ -7,17 +7,15 @@ seconds, also one that says that a key has no row; when there are more than `max
 
 from __future__ import annotations
 
-import threading
-import time
-from collections import OrderedDict
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from millstream.state.tables.spec import CacheSpec, Store, TableSpec, open_store
+from millstream.state.tables.caching import ABSENT, UNKNOWN, Cache
+from millstream.state.tables.spec import Store, TableSpec, open_store
 from millstream.state.tables.values import fitted
 
 _READERS: dict[tuple[str, int], Reader] = {}
@@ -37,7 +35,7 @@ class Reader:
 
     def __init__(self, spec: TableSpec, schema: pa.Schema, store: Store, cache: Cache | None = None) -> None:
         self._spec, self._schema, self._store = spec, schema, store
-        self._cache = cache or (Cache(spec.cache) if spec.cache else None)
+        self._cache = cache or (Cache(spec.cache, schema) if spec.cache else None)
         self.questions = 0
 
     def find(self, *keys: pa.Array) -> Found:
@@ -46,8 +44,12 @@ class Reader:
         parts = [fitted(part, kind, self._spec.name) for part, kind in zip(keys, kinds, strict=True)]
         distinct, numbers = _distinct(parts)
         wanted = pa.table(distinct, names=list(self._spec.keys))
-        rows = self._ask(wanted) if self._cache is None else self._remembered(wanted, self._cache)
-        return Found(pc.take(_places(wanted, rows.select(list(self._spec.keys))), numbers), rows)
+        if self._cache is not None:
+            places, rows = self._remembered(wanted, self._cache)
+        else:
+            rows = self._ask(wanted)
+            places = _places(wanted, rows.select(list(self._spec.keys)))
+        return Found(pc.take(places, numbers), rows)
 
     def _ask(self, keys: pa.Table) -> pa.Table:
         if not keys.num_rows:
@@ -55,19 +57,20 @@ class Reader:
         self.questions += 1
         return self._store.get(keys)
 
-    def _remembered(self, keys: pa.Table, cache: Cache) -> pa.Table:
+    def _remembered(self, keys: pa.Table, cache: Cache) -> tuple[pa.Array, pa.Table]:
+        names = _names(keys)
         self._refresh(cache)
-        names = _tuples(keys)
-        known, unknown = cache.sorted(names)
-        if unknown:
-            rows = self._ask(keys.take(pa.array(unknown, pa.int64())))
-            fresh = dict(zip(_tuples(rows.select(keys.column_names)), _tuples(rows), strict=True))
-            learnt = {names[index]: fresh.get(names[index]) for index in unknown}
-            cache.learn(learnt)
-            known += [row for row in learnt.values() if row is not None]
-        columns: Any = zip(*known, strict=True) if known else [[] for _ in self._schema]
-        arrays = [pa.array(list(values), field.type) for values, field in zip(columns, self._schema, strict=True)]
-        return pa.table(arrays, schema=self._schema)
+        known = cache.look(names)
+        rows, places = known.rows, known.places
+        unknown = np.flatnonzero(places == UNKNOWN)
+        if len(unknown):
+            asked = keys.take(pa.array(unknown))
+            fresh = self._ask(asked)
+            found = _places(asked, fresh.select(keys.column_names)).fill_null(ABSENT).to_numpy(zero_copy_only=False).astype(np.int64)
+            cache.learn([names[index] for index in unknown], found, fresh)
+            places[unknown] = np.where(found >= 0, found + rows.num_rows, ABSENT)
+            rows = pa.concat_tables([rows, fresh]).combine_chunks()
+        return pa.array(places, mask=places < 0), rows
 
     def _refresh(self, cache: Cache) -> None:
         """Rows that have changed since the last look, of those that are remembered. Removals show when entries grow old."""
@@ -75,57 +78,16 @@ class Reader:
             return
         self.questions += 1
         rows, cache.seen = self._store.changed(cache.seen)
-        changed = dict(zip(_tuples(rows.select(list(self._spec.keys))), _tuples(rows), strict=True))
-        cache.learn({name: row for name, row in changed.items() if name in cache.entries})
-
-
-class Cache:
-    """Entries with an age: key → (row or None, when it was learnt). Threads that look up side by side share one."""
-
-    def __init__(self, spec: CacheSpec) -> None:
-        self._spec, self._looked, self._lock = spec, float("-inf"), threading.Lock()
-        self.seen: Any = None
-        """Where the last look for changes ended."""
-        self.entries: OrderedDict[Any, tuple[Any, float]] = OrderedDict()
-
-    def sorted(self, names: list[Any]) -> tuple[list[Any], list[int]]:
-        """The rows that are known, and the numbers of the keys that are to be asked for."""
-        known, unknown, oldest = [], [], time.monotonic() - self._spec.ttl
-        with self._lock:
-            for index, name in enumerate(names):
-                entry = self.entries.get(name)
-                if entry is None or entry[1] < oldest:
-                    unknown.append(index)
-                    continue
-                self.entries.move_to_end(name)
-                if entry[0] is not None:
-                    known.append(entry[0])
-        return known, unknown
-
-    def learn(self, rows: Mapping[Any, Any]) -> None:
-        now = time.monotonic()
-        with self._lock:
-            for name, row in rows.items():
-                self.entries.pop(name, None)
-                if row is not None or self._spec.negative:
-                    self.entries[name] = (row, now)
-            while len(self.entries) > self._spec.max_rows:
-                self.entries.popitem(last=False)
-
-    def due(self) -> bool:
-        """Whether it is time to look for changes."""
-        with self._lock:
-            if self._spec.refresh is None or time.monotonic() - self._looked < self._spec.refresh:
-                return False
-            self._looked = time.monotonic()
-            return True
+        names = _names(rows.select(list(self._spec.keys)))
+        held = cache.held(names)
+        cache.learn([names[number] for number in held], np.arange(len(held)), rows.take(pa.array(held, pa.int64())))
 
 
 def reader_of(spec: TableSpec, schema: pa.Schema, lane: int = 0) -> Reader:
     """The reader of this process. `lane` tells threads apart that read at the same time."""
     name = (spec.identity, lane)
     if name not in _READERS:
-        cache = _CACHES.setdefault(name[0], Cache(spec.cache)) if spec.cache else None
+        cache = _CACHES.setdefault(name[0], Cache(spec.cache, schema)) if spec.cache else None
         _READERS[name] = Reader(spec, schema, open_store(spec, schema), cache)
     return _READERS[name]
 
@@ -150,6 +112,11 @@ def _places(wanted: pa.Table, found: pa.Table) -> pa.Array:
     for number, row in enumerate(_tuples(found)):
         rows.setdefault(row, number)
     return pa.array([rows.get(row) for row in _tuples(wanted)], pa.int32())
+
+
+def _names(keys: pa.Table) -> list[Any]:
+    """Keys as they are remembered: a value, or several as a tuple."""
+    return keys.column(0).to_pylist() if keys.num_columns == 1 else _tuples(keys)
 
 
 def _tuples(table: pa.Table) -> list[tuple[Any, ...]]:
