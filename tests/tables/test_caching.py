@@ -55,3 +55,13 @@ def test_a_full_cache_keeps_working() -> None:
         assert found.rows["v"].combine_chunks().take(found.positions).to_pylist() == [str(key) for key in range(start, start + 5_000)]
     assert reader.find(pa.array(range(35_000, 40_000))).positions.null_count == 0
     assert store.asked == 40_000, "the last ones were remembered"
+
+
+def test_equal_tables_share_what_is_remembered_and_others_do_not() -> None:
+    import pickle
+    from dataclasses import replace
+
+    spec = TableSpec("t", "memory", "t", ("k",), ("v",), {"v": pa.string(), "k": pa.int64()}, cache=CacheSpec(1, 1))
+    other_order = replace(spec, types={"k": pa.int64(), "v": pa.string()})
+    assert spec.identity == other_order.identity == pickle.loads(pickle.dumps(spec)).identity
+    assert len({replace(spec, **change).identity for change in ({}, {"table": "u"}, {"cache": None}, {"place": "x"}, {"columns": ()})}) == 5

@@ -127,7 +127,7 @@ class Table:
         return declared
 
     def _catalog(self) -> dict[str, str]:
-        """Column → type in Postgres' words; nothing when there is no such table. Asked once: workers are told by `settle`."""
+        """Column → type in Postgres' words; nothing when there is no such table. Asked once per connection."""
         if not self._found:
             text = """SELECT attname, format_type(atttypid, atttypmod) FROM pg_attribute
                       WHERE attrelid = to_regclass(%s) AND attnum > 0 AND NOT attisdropped ORDER BY attnum"""

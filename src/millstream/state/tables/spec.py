@@ -7,7 +7,6 @@ null, already of the key's own type.
 from __future__ import annotations
 
 import hashlib
-import pickle
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
@@ -61,8 +60,10 @@ class TableSpec:
 
     @property
     def identity(self) -> str:
-        """Equal for equal tables, in every process."""
-        return hashlib.sha256(pickle.dumps(self)).hexdigest()
+        """Equal for equal tables, in every process and epoch: what a worker remembers is found under it."""
+        types, where = sorted((name, str(kind)) for name, kind in self.types.items()), self.address.text if self.address else self.place
+        parts = (self.name, self.backend, self.namespace, self.table, self.names, types, self.time_column, where, self.secret, self.cache)
+        return hashlib.sha256(repr(parts).encode()).hexdigest()
 
     @property
     def shown(self) -> str:
