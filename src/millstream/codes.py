@@ -603,4 +603,60 @@ CODES: dict[str, Code] = {
         "dimensions in a list, or a type that was changed.",
         "`types: {COLUMN: string}` takes every value as Postgres writes it.",
     ),
+    "MS130": Code(
+        "there is no such dynamic table",
+        "`dynamic_table_check` and `dynamic_table_get` name a node of type `dynamic_table`, in quotes, and the pipeline has none of that "
+        "name.",
+        "Correct the name, or add the table under `transforms`.",
+    ),
+    "MS131": Code(
+        "a function on a dynamic table is called otherwise than it can be",
+        "The first argument is the name of the table as a text, the second is the value to look up; a table without columns has nothing "
+        "to get.",
+        "Write `dynamic_table_check('TABLE', column)` or `dynamic_table_get('TABLE', column).field`.",
+    ),
+    "MS132": Code(
+        "a key of another type",
+        "A value is looked up in a table whose key is of another type, so that it could never be found: a text among "
+        "integers, for example.",
+        "Convert the value in SQL, or correct `key_type`.",
+    ),
+    "MS133": Code(
+        "a dynamic table cannot be joined like this",
+        "A dynamic table is asked by its key, row by row: it can be joined by JOIN and LEFT JOIN, on one equality with its key, after all "
+        "streams; it is no stream to read from.",
+        "Write `LEFT JOIN table t ON o.column = t.key`, and other conditions after WHERE.",
+    ),
+    "MS134": Code(
+        "the options of a table do not fit",
+        "A name that the database cannot take, a type that a key or a column cannot have, or a query that does not give the "
+        "table's columns.",
+        "The message names the option.",
+    ),
+    "MS135": Code(
+        "the table is not as the pipeline says",
+        "The database has no such table, a column is missing in it, or has another type than the pipeline declares.",
+        "Correct `table`, `schema`, `key`, `columns`, `on` or `select`; or the table.",
+    ),
+    "MS136": Code(
+        "a value in a table does not fit its column",
+        "Redis and SQLite keep texts and numbers without types; one of them cannot be read as the declared type, or a text holds "
+        "a NUL byte.",
+        "Correct the value in the table, or the type of the column.",
+    ),
+    "MS137": Code(
+        "the database file cannot be used",
+        "The SQLite or DuckDB file is not there, is something else, is locked by another process, or its directory is missing.",
+        "Correct `path`; a lock passes when the other process is done.",
+    ),
+    "MS138": Code(
+        "Redis cannot be used",
+        "Nothing answers at the URL, the login is refused, or a key holds another kind of value.",
+        "Check `url`, `user` and `password`.",
+    ),
+    "MS139": Code(
+        "a looked-up row is missing",
+        "A lookup with `on_missing: fail` met a key without a row; or a table in memory was asked outside of the run that holds it.",
+        'Add the row; or `on_missing: "null"`, `drop` or `{dead_letter: SINK}`.',
+    ),
 }

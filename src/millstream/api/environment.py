@@ -70,6 +70,11 @@ class StreamEnvironment:
             return self.from_source(memory(batches=tuple(rows.to_batches()), schema=rows.schema), name or "rows")  # type: ignore[misc]  # a class
         return self.from_source(memory(rows=tuple(dict(row) for row in rows), schema=schema), name or "rows")  # type: ignore[misc]  # a class
 
+    def dynamic_table(self, name: str, *, backend: str, **options: Any) -> str:
+        """A table that SQL looks rows up in by its name, changed at any time: `dynamic_table_check('name', value)`. Options as in YAML."""
+        model: Any = registry.Registry.installed().find("transform", "dynamic_table")
+        return self.add(model(backend=backend, **options), (), name, (), "fail")
+
     def dead_letters(self, sink: Sink, name: str | None = None) -> DeadLetter:
         """A sink for bad rows, to be given as `on_error`."""
         return DeadLetter(dead_letter=self.add(sink, (), name, (), "fail"))

@@ -14,9 +14,9 @@ import pyarrow as pa
 
 from millstream.api.environment import StreamEnvironment
 from millstream.observe.report import Report
-from millstream.plan.components import Component, Sink, Source
+from millstream.plan.components import Component, Sink, Source, Transform
 from millstream.plan.expressions import Expr, sql
-from millstream.plan.nodes import OnError
+from millstream.plan.nodes import DeadLetter, OnError
 from millstream.plan.running import RunOptions
 from millstream.plan.time import EventTime
 from millstream.plan.topology import Topology
@@ -144,6 +144,20 @@ class DataStream:
         options = {"type": table.type, **table.model_dump(mode="json", by_alias=True, exclude_defaults=True)}
         return self.then("join", name, "fail", left=self.name, table=options, on=condition, kind=kind, refresh=refresh)
 
+    def lookup(
+        self,
+        table: str,
+        *,
+        on: Mapping[str, str],
+        select: Iterable[str] | Mapping[str, str],
+        on_missing: Literal["null", "fail", "drop"] | DeadLetter = "null",
+        name: str | None = None,
+        **options: Any,
+    ) -> DataStream:
+        """Add columns of a database's table by key: `on` is column → the table's column. Further options as in YAML."""
+        chosen = dict(select) if isinstance(select, Mapping) else tuple(select)
+        return self.then("lookup", name, "fail", table=table, on=dict(on), select=chosen, on_missing=on_missing, **options)
+
     def split(self, *, default: str = "rest", **conditions: Value) -> Split:
         """Route rows by content: each row goes to the first branch whose condition is true, or to the default branch."""
         branches: dict[str, DataStream] = {}
@@ -175,6 +189,7 @@ class DataStream:
         name = self.environment.add(sink, (self.name,), f"{self.name}.collected", (), "fail")
         topology = self.environment.topology()
         chosen = [node.name for node in topology.upstream(name)]
+        chosen += [node.name for table in _tables_of(topology, chosen) for node in topology.upstream(table)]
         letters = [letter for node in topology.upstream(name) for letter in node.letters]
         with tempfile.TemporaryDirectory(prefix="millstream-") as folder:
             settings = self.environment.settings.model_copy(update={"checkpoint": folder})
@@ -252,3 +267,9 @@ def _component(kind: Kind, type_name: str, /, **options: Any) -> Component:
     assert model is not None
     component: Component = model(**options)
     return component
+
+
+def _tables_of(topology: Topology, names: Iterable[str]) -> set[str]:
+    """The dynamic tables that nodes look rows up in."""
+    components = [topology.node(name).component for name in names]
+    return {table for component in components if isinstance(component, Transform) for table in component.looks_into}

@@ -16,7 +16,10 @@ import typer  # noqa: E402
 
 from millstream.cli.output import fail  # noqa: E402
 
-COMMANDS = ("run", "check", "plan", "graph", "test", "init", "doctor", "fetch", "schema", "explain", "checkpoint", "state", "store", "dev")
+COMMANDS = (
+    *("run", "check", "plan", "graph", "test", "init", "doctor", "fetch", "schema", "explain"),
+    *("checkpoint", "state", "store", "table", "dev"),
+)
 """One module each, of the same name: a function, or a group of commands."""
 
 

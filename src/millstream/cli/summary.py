@@ -28,6 +28,7 @@ def summary(topology: Topology, report: Report) -> str:
         told += [_plural(facts.rejected, "bad row")] if facts.rejected else []
         told += [_plural(facts.late, "late row")] if facts.late else []
         told += [f"{_plural(facts.lost, 'message')} lost before they were read"] if facts.lost else []
+        told += [f"{_plural(facts.hits, 'hit')}, {facts.misses or 0:,} missed"] if facts.hits is not None else []
         told += [f"remembers {_plural(facts.state.rows, 'row')}"] if facts.state and facts.state.rows else []
         if told:
             lines.append(f"  {node.name:<{width}}  {', '.join(told)}")

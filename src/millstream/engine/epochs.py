@@ -26,7 +26,7 @@ from millstream.engine.operators import Operators
 from millstream.engine.watermarks import Watermarks
 from millstream.errors import Diagnostic, RunError
 from millstream.observe.facts import EpochFacts, Recorder, WatermarkFacts
-from millstream.plan.components import Epoch, LedgerEntry, Sink, Source, Staged
+from millstream.plan.components import Epoch, LedgerEntry, Sink, Source, Staged, Transform
 from millstream.plan.cutting import QueryPlan
 from millstream.plan.nodes import Node
 
@@ -94,6 +94,7 @@ class EpochLoop:
         )
         lost = self._lost(plan, number, entry)
         try:
+            self._fill(plan, frames, clock)
             staged, skipped = self._stage(plan, frames, number, entry, clock)
             dropped = frames.dropped() if staged else {}
             late = frames.late.counts() if frames.late else {}
@@ -106,6 +107,7 @@ class EpochLoop:
         self.finished = Finished(number, offsets_of(plan, entry))
         facts = EpochFacts(plan.name, number, time.monotonic() - started, {}, dropped, tuple(skipped), (), late, watermark, lost)
         self._note(plan, staged, facts)
+        self._tally(plan)
         if entry.flushes or (self.bounded and self._exhausted(plan, entry)):
             self.finished_at = number
 
@@ -149,6 +151,15 @@ class EpochLoop:
                 _sink(sink).abort(work, epoch)
             raise
         return staged, skipped
+
+    def _fill(self, plan: QueryPlan, frames: EpochFrames, clock: str) -> None:
+        """Dynamic tables get the epoch's rows first, so that its sinks see them looked up. A repeated epoch puts the same rows again."""
+        for node in plan.filling:
+            self.failed_node = node.name
+            assert isinstance(node.component, Transform)
+            rows = node.component.fill(frames.for_table(node), self.lowering.context(node, clock))
+            self.recorder.passed(node.name, rows)
+        self.failed_node = ""
 
     def _operators(self) -> Operators:
         self.started.wait(_START_SECONDS)
@@ -221,6 +232,13 @@ class EpochLoop:
                 known[sink.inputs[0]] = rows[sink.name]
         for name, count in known.items():
             self.recorder.passed(name, count)
+
+    def _tally(self, plan: QueryPlan) -> None:
+        """What nodes have counted themselves."""
+        for node in plan.nodes:
+            counts = node.component.tally(self.lowering.memory.get(node.name, {})) if isinstance(node.component, Transform) else {}
+            if counts:
+                self.recorder.looked_up(node.name, counts["hits"], counts["misses"])
 
     def _exhausted(self, plan: QueryPlan, entry: OffsetEntry) -> bool:
         return all(offset is not None and self._ends(node, offset) for node, offset in zip(plan.sources, entry.offsets, strict=False))

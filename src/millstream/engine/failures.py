@@ -11,9 +11,9 @@ from dataclasses import replace
 
 from millstream.engine.tracebacks import raised, user_frame
 from millstream.errors import Diagnostic, MillstreamError, RunError, Span, TransientError
+from millstream.observe.remote_errors import received
 from millstream.plan.calls import mentions
 from millstream.plan.nodes import Node
-from millstream.plan.remote_errors import received
 from millstream.plan.rules import text_place
 from millstream.secrets import Redactor
 
@@ -65,9 +65,9 @@ def translate(error: BaseException, nodes: Sequence[Node], where: str, redact: R
         node = _node(nodes, where)
         kind = type(error) if isinstance(error, RunError) else RunError
         return kind([_told(found, node, redact) for found in error.diagnostics])
-    carried = received(text_of(error))
-    if carried is not None:
-        return translate(carried[1], nodes, carried[0], redact, pipeline)
+    if carried := received(text_of(error)):  # before secrets are hidden: one may be a word of the mark
+        named = NODE_MARK.search(text_of(error))
+        return translate(carried[1], nodes, carried[0] or (named[1] if named else where), redact, pipeline)
     text = redact(text_of(error))
     for recognise in (_marked, _function, _python, _worker, _kafka, _storage, _row, _analysis, _transient):
         found = recognise(text, nodes, where)

@@ -84,6 +84,11 @@ class EpochFrames:
         key = sink.component.collapses(rows.columns, self._lowering.context(sink, self._clock))
         return last_per_key(rows, key) if key else rows
 
+    def for_table(self, table: Node) -> DataFrame:
+        """What a dynamic table is filled with in this epoch."""
+        self._count(table.name)
+        return self.rows(table.name)
+
     def repeatable(self, sink: Node) -> bool:
         """Whether a sink's rows come out the same when they are computed again: no state, no dice, and no code but Spark's own."""
         if self._plan.stateful or not sink.inputs or self._plan.rejecting(sink):

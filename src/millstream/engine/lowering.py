@@ -6,8 +6,9 @@ told apart by the column `REJECT`. Below the root every node that isolates bad r
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from pyspark.sql import functions as F
 
 from millstream.engine.checkpoint import Checkpoint
 from millstream.engine.clocks import stamped, watermark_id, watermarked
+from millstream.errors import RunError
 from millstream.plan.components import REJECT, NodeContext, Source, Transform, Windowed
 from millstream.plan.cutting import QueryPlan
 from millstream.plan.declarations import UserFunction
@@ -45,6 +47,9 @@ class Lowering:
     """Named values beside the pipeline."""
     keys: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Node → its primary key, as far as nodes are built: given, found in the data, or taken over from what it reads."""
+
+    dry: bool = False
+    """Whether the plan is only looked at."""
 
     def streaming(self, plan: QueryPlan) -> Stream:
         """The frame that a query's epochs are cut from."""
@@ -81,7 +86,8 @@ class Lowering:
             self._remember_key(node, node.primary_key or node.component.key_columns(context), read)
             return stamped(read, node, clock, watched)
         assert isinstance(node.component, Transform)
-        applied = node.component.apply({name: frames[name] for name in node.inputs}, context)
+        with _told_at(node):
+            applied = node.component.apply({name: frames[name] for name in node.inputs}, context)
         self._remember_key(node, node.primary_key or self._inherited(node), applied)
         return stamped(applied, node, clock, watched and not node.stateful)
 
@@ -102,6 +108,8 @@ class Lowering:
             aggregates=self.aggregates,
             event_times=event_times or {},
             memory=self.memory.setdefault(node.name, {}),
+            dry=self.dry,
+            shared=self.memory.setdefault("", {}),
             pipeline=self.checkpoint.pipeline,
             primary_key=node.options.primary_key or self._inherited(node),
             store=Namespace(self.store, node.name) if self.store else None,
@@ -122,6 +130,15 @@ class Lowering:
     @cached_property
     def aggregates(self) -> tuple[str, ...]:
         return tuple(used.name for used in self.functions if used.resolve(self.directory).aggregate)
+
+
+@contextmanager
+def _told_at(node: Node) -> Iterator[None]:
+    """What a node finds wrong while it is built is told at its place, and not at that of the sink that asked for its rows."""
+    try:
+        yield
+    except RunError as error:
+        raise type(error)([replace(found, span=found.span or node.span) for found in error.diagnostics]) from error
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,12 +14,13 @@ from millstream.engine.checkpoint import Checkpoint
 from millstream.engine.engine import open_session
 from millstream.engine.evolution import Change, changes
 from millstream.errors import Diagnostic, MillstreamError, SpecError
-from millstream.plan.components import REJECT, Source
+from millstream.plan.components import REJECT, Source, Transform
 from millstream.plan.cutting import QueryPlan, cut, event_time_of
 from millstream.plan.nodes import Node
 from millstream.plan.rules import check
 from millstream.plan.running import checkpoint_of
 from millstream.plan.schemas import propagate
+from millstream.plan.tables import is_table
 from millstream.plan.topology import Topology
 from millstream.secrets import Redactor
 
@@ -69,7 +70,7 @@ def _analysed(topology: Topology, checkpoint: Checkpoint, spark: object) -> tupl
     from millstream.engine.lowering import Lowering, finished, good, visible, without_rejects
 
     assert isinstance(spark, SparkSession)
-    lowering = Lowering(spark, checkpoint, topology.directory, functions=topology.functions)
+    lowering = Lowering(spark, checkpoint, topology.directory, functions=topology.functions, dry=True)
     register(spark, topology.functions, topology.directory)
     frames: dict[str, DataFrame] = {}
     schemas: dict[str, pa.Schema | None] = {}
@@ -88,6 +89,10 @@ def _analysed(topology: Topology, checkpoint: Checkpoint, spark: object) -> tupl
         schemas[node.name] = to_arrow_schema(visible(frames[node.name], node).schema)
 
     for node in topology.ordered():
+        if is_table(node) and not node.inputs:
+            assert isinstance(node.component, Transform)
+            schemas[node.name] = node.component.output({})
+            continue
         if node.kind == "sink" or any(name not in frames for name in node.inputs):
             continue
         try:

@@ -81,6 +81,10 @@ class NodeFacts:
     waiting: int | None = None
     """Rows that were in the source and not yet read, when the last epoch was planned."""
     state: StateFacts | None = None
+    hits: int | None = None
+    """Rows that a lookup found a match for."""
+    misses: int | None = None
+    """Rows without one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,6 +197,11 @@ class Recorder:
         with self._lock:
             before = self._snapshot.nodes.get(name, NodeFacts("sink"))
             self._snapshot = replace(self._snapshot, nodes={**self._snapshot.nodes, name: replace(before, guarantee=guarantee)})
+
+    def looked_up(self, name: str, hits: int, misses: int) -> None:
+        """Rows of a lookup with a match, and without one."""
+        with self._lock:
+            self._add(name, "transform", hits=hits, misses=misses)
 
     def passed(self, name: str, rows: int) -> None:
         """Rows that a transform handed on, known from the sink that it feeds."""

@@ -85,4 +85,5 @@ def _node(facts: NodeFacts) -> dict[str, object]:
     counts |= {"epochs": facts.epochs or 0, "guarantee": facts.guarantee} if facts.guarantee else {}
     counts |= {"waiting": facts.waiting} if facts.waiting is not None else {}
     counts |= {"lost": facts.lost} if facts.lost else {}
+    counts |= {"hits": facts.hits, "misses": facts.misses or 0} if facts.hits is not None else {}
     return counts | ({"state": asdict(facts.state)} if facts.state else {})

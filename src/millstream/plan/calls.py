@@ -48,14 +48,14 @@ def collected(text: str, aggregates: Iterable[str]) -> str:
 def _rewrite(text: str, tokens: tuple[Token, ...], index: int, name: str, edits: dict[int, str]) -> None:
     """Edit the tokens of one call. Calls may be nested, so edits of a token add up."""
     opening = index + 1
-    closing = _closing(tokens, opening)
+    closing = closing_of(tokens, opening)
     if closing == opening + 1:
         return  # no argument to collect: Spark says so
 
     def edit(position: int, before: str = "", after: str = "") -> None:
         edits[position] = before + edits.get(position, text[tokens[position].start : tokens[position].end + 1]) + after
 
-    commas = _commas(tokens, opening, closing)
+    commas = commas_of(tokens, opening, closing)
     edits[index] = f"{PREFIX}{name}(collect_list"
     if commas:
         first = opening + 1 if tokens[opening + 1].token_type == TokenType.DISTINCT else opening
@@ -64,7 +64,7 @@ def _rewrite(text: str, tokens: tuple[Token, ...], index: int, name: str, edits:
             edit(comma, after=f" '{FIELD}{number}',")
         edit(closing, after=")")
     end = _end(tokens, closing)
-    edit(end, after=")" + (_alias(text[tokens[index].start : tokens[end].end + 1]) if _is_column(tokens, index, end) else ""))
+    edit(end, after=")" + (_alias(text[tokens[index].start : tokens[end].end + 1]) if is_column(tokens, index, end) else ""))
 
 
 def _is_call(tokens: tuple[Token, ...], index: int) -> bool:
@@ -73,7 +73,7 @@ def _is_call(tokens: tuple[Token, ...], index: int) -> bool:
     return not qualified and not literal and index + 1 < len(tokens) and tokens[index + 1].token_type == TokenType.L_PAREN
 
 
-def _closing(tokens: tuple[Token, ...], opening: int) -> int:
+def closing_of(tokens: tuple[Token, ...], opening: int) -> int:
     """The bracket that closes the one at `opening`; the last token when none does, and Spark will say so."""
     depth = 0
     for index in range(opening, len(tokens)):
@@ -83,7 +83,7 @@ def _closing(tokens: tuple[Token, ...], opening: int) -> int:
     return len(tokens) - 1
 
 
-def _commas(tokens: tuple[Token, ...], opening: int, closing: int) -> list[int]:
+def commas_of(tokens: tuple[Token, ...], opening: int, closing: int) -> list[int]:
     """The commas between the arguments of a call."""
     found, depth = [], 0
     for index in range(opening + 1, closing):
@@ -94,7 +94,7 @@ def _commas(tokens: tuple[Token, ...], opening: int, closing: int) -> list[int]:
     return found
 
 
-def _is_column(tokens: tuple[Token, ...], index: int, end: int) -> bool:
+def is_column(tokens: tuple[Token, ...], index: int, end: int) -> bool:
     """Whether a call is a column of a SELECT all by itself, without a name: then its text is its name, as everywhere in SQL."""
     following = tokens[end + 1].text.upper() if end + 1 < len(tokens) else ""
     before = index - 1
@@ -121,7 +121,7 @@ def _end(tokens: tuple[Token, ...], closing: int) -> int:
         following = end + 2
         if following < len(tokens) and tokens[end + 1].text.upper() == word:
             bracket = tokens[following].token_type == TokenType.L_PAREN
-            end = _closing(tokens, following) if bracket else following if word == "OVER" else end
+            end = closing_of(tokens, following) if bracket else following if word == "OVER" else end
     return end
 
 

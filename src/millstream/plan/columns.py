@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
-from sqlglot import exp
+from sqlglot import exp, parse_one
 from sqlglot.errors import SqlglotError
 from sqlglot.optimizer.annotate_types import annotate_types
 from sqlglot.optimizer.qualify import qualify
@@ -74,6 +74,24 @@ def missing(text: str, available: pa.Schema) -> tuple[str, ...]:
     names = {name.lower() for name in available.names}
     roots = [column.parts[0].name for column in columns_in(text)]
     return tuple(dict.fromkeys(name for name in roots if name.lower() not in names))
+
+
+def type_of(text: str, query: Query, inputs: Mapping[str, pa.Schema | None]) -> pa.DataType:
+    """The type of a plain column of a query's inputs; unknown for everything else."""
+    expression = _parsed(text)
+    if not isinstance(expression, exp.Column):
+        return types.UNKNOWN
+    aliases = {reference.alias.lower(): inputs.get(reference.name) for reference in query.references}
+    schemas = [aliases.get(expression.table.lower())] if expression.table else list(aliases.values())
+    kinds = [field.type for schema in schemas if schema is not None for field in schema if field.name.lower() == expression.name.lower()]
+    return kinds[0] if len(kinds) == 1 else types.UNKNOWN
+
+
+def _parsed(text: str) -> exp.Expr | None:
+    try:
+        return parse_one(text, dialect="spark")
+    except SqlglotError:
+        return None
 
 
 def _flattened(query: Query, known: Mapping[str, pa.Schema]) -> tuple[exp.Expr, MappingSchema]:

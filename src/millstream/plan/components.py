@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
     from millstream.clients.storage import Storage
+    from millstream.plan.tables import LookupTable
 
 REJECT = "_reject"
 Guarantee = Literal["exactly_once", "at_least_once"]
@@ -67,6 +68,10 @@ class NodeContext:
     """Input → the column that holds its event time, where one is declared."""
     memory: dict[str, Any] = field(default_factory=dict)
     """What the node keeps for the length of a run."""
+    dry: bool = False
+    """Whether the plan is only looked at: nothing may be made or written."""
+    shared: dict[str, Any] = field(default_factory=dict)
+    """What all nodes together keep for the length of a run."""
     pipeline: str = ""
     """The pipeline's name."""
     primary_key: tuple[str, ...] = ()
@@ -320,6 +325,32 @@ class Transform(Component):
     def tables(self) -> tuple[str, ...]:
         """Inputs that the component names itself, as SQL does."""
         return ()
+
+    def lookup_table(self, name: str) -> LookupTable | None:
+        """The table that SQL can look rows up in under the node's name, where the component is one."""
+        return None
+
+    def bound(self, tables: Mapping[str, LookupTable]) -> Transform:
+        """The component, told which dynamic tables the pipeline has."""
+        return self
+
+    @property
+    def looks_into(self) -> tuple[str, ...]:
+        """The dynamic tables that it looks rows up in."""
+        return ()
+
+    def fill(self, frame: DataFrame, context: NodeContext) -> int:
+        """Write the rows of an epoch into the dynamic table that the component is; how many there were."""
+        raise NotImplementedError
+
+    @property
+    def rejects(self) -> OnError | None:
+        """What happens to rows that it cannot handle, where it has an option of its own for that; it goes before `on_error`."""
+        return None
+
+    def tally(self, memory: Mapping[str, Any]) -> Mapping[str, int]:
+        """What the node has counted itself since it was asked last: `hits` and `misses`."""
+        return {}
 
     arity: ClassVar[tuple[int, int | None]] = (1, 1)
     """How many inputs it takes: at least, at most."""

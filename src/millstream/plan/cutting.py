@@ -14,6 +14,7 @@ from millstream.plan.components import OutputMode, Source, Transform, Windowed
 from millstream.plan.declarations import UserFunction
 from millstream.plan.nodes import Node
 from millstream.plan.outcomes import letter_of
+from millstream.plan.tables import fills
 from millstream.plan.topology import Topology
 
 
@@ -34,6 +35,11 @@ class QueryPlan:
     """Whether plain steps right under the root join the streaming plan."""
     functions: tuple[UserFunction, ...] = ()
     """The user's functions that its SQL can call."""
+
+    @property
+    def filling(self) -> tuple[Node, ...]:
+        """The dynamic tables that are filled from this query, before its sinks are."""
+        return tuple(node for node in self.nodes if fills(node))
 
     @property
     def name(self) -> str:
@@ -172,9 +178,9 @@ class QueryPlan:
 def cut(topology: Topology) -> tuple[QueryPlan, ...]:
     """The queries of a pipeline, in the order of their roots."""
     roots: dict[str, list[Node]] = {}
-    for sink in topology.sinks:
-        if sink.inputs:
-            roots.setdefault(root_of(topology, sink.inputs[0]).name, []).append(sink)
+    for end in topology.ends:
+        if end.inputs:
+            roots.setdefault(root_of(topology, end.inputs[0]).name, []).append(end)
     ordered = [node.name for node in topology.ordered() if node.name in roots]
     owners = _owners(topology, ordered)
     return tuple(_query(topology, name, roots[name], owners) for name in ordered)
@@ -203,10 +209,11 @@ def _finishes(node: Node) -> bool:
     return isinstance(node.component, Transform) and node.component.finishes
 
 
-def _query(topology: Topology, root: str, sinks: list[Node], owners: dict[str, str]) -> QueryPlan:
+def _query(topology: Topology, root: str, ends: list[Node], owners: dict[str, str]) -> QueryPlan:
     above = topology.upstream(root)
     names = {node.name for node in above}
-    used = {node.name for sink in sinks for node in topology.upstream(sink.name)}
+    used = {node.name for end in ends for node in topology.upstream(end.name)}
+    sinks = [end for end in ends if end.kind == "sink"]
     below = tuple(node for node in topology.ordered() if node.name in used - names and node.kind == "transform")
     owned = frozenset(name for name, owner in owners.items() if owner == root)
     reporting = [node for node in (*above, *below, *sinks) if node.name in owned and (node.kind != "sink" or node.isolates)]
@@ -221,7 +228,7 @@ def _owners(topology: Topology, roots: list[str]) -> dict[str, str]:
     owners: dict[str, str] = {}
     for root in roots:
         owners[root] = root
-        for sink in topology.sinks:
+        for sink in topology.ends:
             if sink.inputs and root_of(topology, sink.inputs[0]).name == root:
                 below = {node.name for node in topology.upstream(sink.name)} - {node.name for node in topology.upstream(root)}
                 owners |= {name: root for name in below if topology.node(name).kind == "transform"} | {sink.name: root}

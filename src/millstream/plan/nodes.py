@@ -73,7 +73,8 @@ class Node:
 
     @property
     def on_error(self) -> OnError:
-        return self.options.on_error
+        own = self.component.rejects if isinstance(self.component, Transform) else None
+        return own or self.options.on_error
 
     @property
     def dead_letter(self) -> str | None:

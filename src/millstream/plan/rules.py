@@ -18,6 +18,7 @@ from millstream.plan.nodes import Node
 from millstream.plan.outcomes import letter_of
 from millstream.plan.realtime import real_time_is_possible
 from millstream.plan.schemas import Schemas, inputs_of, propagate
+from millstream.plan.tables import is_table
 from millstream.plan.timing import (
     event_times_can_be_read,
     finished_nodes_come_last,
@@ -50,14 +51,14 @@ def names_are_unique(topology: Topology, schemas: Schemas) -> Iterator[Diagnosti
 
 
 def inputs_exist(topology: Topology, schemas: Schemas) -> Iterator[Diagnostic]:
-    readable = [node.name for node in topology.nodes if node.kind != "sink"]
+    readable = [node.name for node in topology.nodes if node.kind != "sink" and not is_table(node)]
     for node in topology.nodes:
         for name in node.inputs:
             if name not in readable:
-                is_sink = name in topology.by_name
+                other = topology.by_name.get(name)
                 message = (
-                    f"{node.kind} `{node.name}` reads `{name}`, which is a sink"
-                    if is_sink
+                    f"{node.kind} `{node.name}` reads `{name}`, which is a {'dynamic table' if is_table(other) else 'sink'}"
+                    if other is not None
                     else f"unknown input `{name}` of {node.kind} `{node.name}`"
                 )
                 yield Diagnostic("MS012", message, node.place("from", name) or node.span, help=nearest(name, set(readable) - {node.name}))
@@ -107,7 +108,8 @@ def dead_letters_exist(topology: Topology, schemas: Schemas) -> Iterator[Diagnos
 
 
 def every_node_is_read(topology: Topology, schemas: Schemas) -> Iterator[Diagnostic]:
-    used = {above.name for sink in topology.sinks for above in topology.upstream(sink.name)}
+    used = {above.name for end in topology.ends for above in topology.upstream(end.name)}
+    used |= {name for node in topology.nodes if isinstance(node.component, Transform) for name in node.component.looks_into}
     for node in topology.nodes:
         if node.name not in used:
             help_ = "connect it to a sink, or remove it"

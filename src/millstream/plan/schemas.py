@@ -28,7 +28,9 @@ def timed(node: Node, schema: pa.Schema | None) -> pa.Schema | None:
 
 
 def inputs_of(node: Node, schemas: Schemas) -> dict[str, pa.Schema | None]:
-    return {name: schemas.get(name) for name in node.inputs}
+    """Schemas of what a node reads: its inputs, and the dynamic tables that its SQL joins."""
+    named = node.component.tables() if isinstance(node.component, Transform) else ()
+    return {name: schemas.get(name) for name in dict.fromkeys((*node.inputs, *named))}
 
 
 def _output(node: Node, inputs: Schemas) -> pa.Schema | None:

@@ -13,6 +13,7 @@ from typing import Any
 from millstream.plan.declarations import UserFunction
 from millstream.plan.nodes import Node
 from millstream.plan.settings import Settings
+from millstream.plan.tables import bound, fills
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,9 @@ class Topology:
     origins: dict[str, str] = field(default_factory=dict, compare=False)
     """setting → where its value comes from: flag, environment, millstream.yaml, pipeline, default"""
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "nodes", bound(self.nodes))
+
     @cached_property
     def by_name(self) -> dict[str, Node]:
         return {node.name: node for node in self.nodes}
@@ -52,6 +56,11 @@ class Topology:
     @property
     def sinks(self) -> tuple[Node, ...]:
         return tuple(node for node in self.nodes if node.kind == "sink")
+
+    @property
+    def ends(self) -> tuple[Node, ...]:
+        """Where rows go: the sinks, and the dynamic tables that the stream fills."""
+        return tuple(node for node in self.nodes if node.kind == "sink" or fills(node))
 
     @property
     def dead_letters(self) -> dict[str, tuple[Node, ...]]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import pyarrow as pa
-from pydantic import Field
+from pydantic import Field, PrivateAttr
 from sqlglot import exp
 
 from millstream.errors import nearest
@@ -20,12 +20,16 @@ from millstream.plan.changelog import carried
 from millstream.plan.columns import analyse
 from millstream.plan.components import NodeContext, OutputMode, Problem, Windowed
 from millstream.plan.lateness import closes
+from millstream.plan.lookups import calls_in, table_problems, uses, with_functions
 from millstream.plan.macros import expand
 from millstream.plan.outcomes import letter_of
 from millstream.plan.query import Place, Query, freeze_clock, parse_query
 from millstream.plan.selects import group_columns
 from millstream.plan.splitting import PART, Split, split
+from millstream.plan.tablejoins import joins_in, with_views
+from millstream.plan.tables import LookupTable
 from millstream.transforms.isolation import isolated
+from millstream.transforms.tablefunctions import function_name, key_problems, registered
 from millstream.transforms.totals import OP
 
 if TYPE_CHECKING:
@@ -37,6 +41,7 @@ _MULTIPLYING = re.compile(r"\b(explode|posexplode|inline|stack|json_tuple|varian
 class Sql(Windowed):
     """Runs one `SELECT` of Spark SQL. The query names its inputs itself, dots included. Common table expressions, `UNION ALL` of
     several inputs, `LATERAL VIEW explode` and every function of Spark can be used; `now()` means the time of the epoch.
+    `dynamic_table_check('t', value)`, `dynamic_table_get('t', key)` and `LEFT JOIN t ON …` look rows up in a `dynamic_table`.
 
     `GROUP BY window(at, '1 hour')` or `session_window(at, '30 minutes')` adds rows up by event time. What stands above such an aggregate
     and goes window by window (`ROW_NUMBER`, `COUNT(DISTINCT …)`, an aggregate over it, a join on the window) works too. An aggregate
@@ -58,18 +63,40 @@ class Sql(Windowed):
 
     sql: Annotated[str, Field(min_length=1)]
     """The query."""
+    _tables: dict[str, LookupTable] = PrivateAttr(default_factory=dict)
+
+    def bound(self, tables: Mapping[str, LookupTable]) -> Sql:
+        if not tables and not self._tables:
+            return self
+        copy = self.model_copy()
+        copy._tables = dict(tables)
+        return copy
+
+    @property
+    def looks_into(self) -> tuple[str, ...]:
+        called = [call.table for call in calls_in(self.sql) if call.table in self._tables]
+        return tuple(dict.fromkeys([*called, *(join.table for join in joins_in(self.sql, self._tables))])) if self._tables else ()
 
     @property
     def query(self) -> Query:
         return parse_query(self.sql)
 
     @property
+    def text(self) -> str:
+        """The query as it runs: without joins on dynamic tables, which are no streams."""
+        return with_views(self.sql, self._tables, function_name) if self._tables else self.sql
+
+    @property
     def split(self) -> Split:
-        return split(self.sql)
+        return split(self.text)
 
     @property
     def deterministic(self) -> bool:
-        return self.query.deterministic
+        return self.query.deterministic and not uses(self.sql, self._tables)
+
+    @property
+    def renewed(self) -> bool:
+        return uses(self.sql, self._tables)
 
     @property
     def stateful(self) -> bool:
@@ -81,7 +108,8 @@ class Sql(Windowed):
 
     @property
     def identity(self) -> tuple[str, ...]:
-        return group_columns(self.split.selects[0]) if self.split.kind == "running" and self.query.tree is self.split.selects[0] else ()
+        tree = parse_query(self.text).tree
+        return group_columns(self.split.selects[0]) if self.split.kind == "running" and tree is self.split.selects[0] else ()
 
     @property
     def finishes(self) -> bool:
@@ -94,7 +122,7 @@ class Sql(Windowed):
         return closes(self.split, input_name)
 
     def reads(self, input_name: str, isolating: bool) -> int:
-        texts = self.split.parts or (self.sql,)
+        texts = self.split.parts or (self.text,)
         return max(1, sum(reference.name == input_name for text in texts for reference in parse_query(text).references))
 
     def output(self, inputs: Mapping[str, pa.Schema | None]) -> pa.Schema | None:
@@ -107,21 +135,27 @@ class Sql(Windowed):
         if query.tree is None:
             message = f"the query could not be checked here: {query.problem.rstrip('.').lower()}"
             return [Problem("MS028", message, "sql", "Spark has the last word when it runs", "warning")]
+        if wrong := list(table_problems(self.sql, self._tables)):
+            return wrong
         if refusal := self.split.refusal:
             return [_placed(Problem("MS030", refusal.reason, "sql"), refusal.place)]
         if letter_of(self.late) and self.stateful and not any(self.closes(name, "") for name in self.tables()):
             help_ = "group by `window(column, 'size')` of a plain SELECT, or use a `window` transform"
             return [Problem("MS036", "late rows of this query cannot be told apart", "late", help_)]
         unknown = analyse(query, inputs).unknown
+        if not unknown:
+            return key_problems(self.sql, self._tables, inputs)
         return [_placed(Problem("MS024", f"unknown column `{name}`", "sql", nearest(name, known)), place) for name, place, known in unknown]
 
     def refuses_isolation(self) -> str:
-        tree = self.query.tree
+        tree = parse_query(self.text).tree
         help_ = "put the part that can fail into a query of its own: SELECT … FROM one input WHERE …"
         if self.stateful:
             return f"bad rows cannot be told apart in an aggregate; {help_}"
         if not isinstance(tree, exp.Select) or len(self.query.references) != 1 or tree.args.get("laterals") or tree.find(exp.Subquery):
             return f"bad rows cannot be told apart in this query; {help_}"
+        if self.renewed:
+            return f"bad rows cannot be told apart where a dynamic table is asked; {help_}"
         if tree.find(exp.CTE) or _MULTIPLYING.search(self.sql):
             return f"bad rows cannot be told apart where one row becomes several; {help_}"
         return ""
@@ -129,27 +163,30 @@ class Sql(Windowed):
     def apply(self, frames: Mapping[str, DataFrame], context: NodeContext) -> DataFrame:
         from pyspark.sql import functions as F
 
-        kind, parts = self.split.kind, self.split.parts or (carrying(self.sql, {name: carried(f.columns) for name, f in frames.items()}),)
+        changes = {name: carried(frame.columns) for name, frame in frames.items()}
+        kind, parts = self.split.kind, self.split.parts or (carrying(self.text, changes),)
         if self.finishes:
-            return _tagged([_run(expand(part), frames, context) for part in parts])
-        result = _run(expand(parts[0]) if self.stateful else parts[0], frames, context)
+            return _tagged([_run(expand(part), frames, context, self._tables) for part in parts])
+        result = _run(expand(parts[0]) if self.stateful else parts[0], frames, context, self._tables)
         result = result.withColumn(OP, F.lit("u")) if kind == "running" else result
         return isolated(result, context.name) if context.isolate else result
 
     def finish(self, frame: DataFrame, context: NodeContext) -> DataFrame:
         parts = {f"{PART}{index}": frame.where(f"_part = {index}").select(f"_p{index}.*") for index in range(len(self.split.parts))}
-        return _run(self.split.rest, parts, context)
+        return _run(self.split.rest, parts, context, self._tables)
 
 
-def _run(sql: str, frames: Mapping[str, DataFrame], context: NodeContext) -> DataFrame:
+def _run(sql: str, frames: Mapping[str, DataFrame], context: NodeContext, tables: Mapping[str, LookupTable]) -> DataFrame:
     """The result of a query over frames, which it sees under the names of its tables."""
     session = next(iter(frames.values())).sparkSession
     views = {name: _view(context.name, name) for name in frames}
     text = collected(freeze_clock(sql, context.clock) if context.clock else sql, context.aggregates)
+    text = with_functions(text, function_name) if tables else text
     for name, frame in frames.items():
         frame.createOrReplaceTempView(views[name])
     try:
-        return session.sql(parse_query(text).with_views(views))
+        with registered(session, text, tables, context):
+            return session.sql(parse_query(text).with_views(views))
     finally:
         catalog = session._jsparkSession.sessionState().catalog()
         for view in views.values():  # not through the public catalog: that would also unpersist what the view shows

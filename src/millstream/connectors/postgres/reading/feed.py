@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 
-from millstream.plan.remote_errors import carrying
+from millstream.observe.remote_errors import carrying
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -21,8 +21,8 @@ class CarriedError(Exception):
 
 
 @contextmanager
-def carrying(node: str) -> Iterator[None]:
-    """Errors of ours leave as text that `received` understands; `node` is where they happened."""
+def carrying(node: str = "") -> Iterator[None]:
+    """Errors of ours leave as text that `received` understands; `node` is where they happened, when it is known."""
     try:
         yield
     except MillstreamError as error:

@@ -1,0 +1,71 @@
+"""A dynamic table filled from the stream: the rows of an epoch come to the driver and are put by key in one go.
+
+On the driver, because the order of rows is known there: of several rows with one key the last one counts, the same one every time.
+A repeated epoch puts the same rows again, which changes nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from millstream.errors import Diagnostic, RunError, nearest
+from millstream.plan.components import NodeContext
+from millstream.plan.tables import LookupTable
+from millstream.state.tables.spec import open_store
+from millstream.state.tables.values import fitted
+from millstream.transforms.tablefunctions import settled
+from millstream.transforms.totals import OP
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+def fill(table: LookupTable, frame: DataFrame, context: NodeContext) -> int:
+    """Put the rows of an epoch; how many keys were written or removed."""
+    spec, schema = settled(table, context)
+    rows = frame.toArrow()
+    if rows.num_columns == 1 and rows.column_names != [table.key]:
+        rows = rows.rename_columns([table.key])
+    latest = _latest(_shaped(rows, schema, table), table.key)
+    gone = pc.equal(latest[OP], "d") if OP in latest.column_names else None
+    store = open_store(spec, schema)
+    try:
+        if gone is not None and pc.any(gone).as_py():
+            store.delete(latest.filter(gone).select([table.key]))
+        kept = latest if gone is None else latest.filter(pc.fill_null(pc.invert(gone), True))
+        if kept.num_rows:
+            store.put(kept.select(list(schema.names)))
+    finally:
+        store.close()
+    return int(latest.num_rows)
+
+
+def _shaped(rows: pa.Table, schema: pa.Schema, table: LookupTable) -> pa.Table:
+    """The table's columns in the table's types, and `_op` where there is one."""
+    arrays: dict[str, Any] = {}
+    for field in schema:
+        if field.name not in rows.column_names:
+            message = f"the query that fills `{table.name}` gives no column `{field.name}`"
+            raise RunError(Diagnostic("MS134", message, help=nearest(field.name, rows.column_names)))
+        column = rows[field.name].combine_chunks()
+        arrays[field.name] = fitted(column, field.type, table.name) if field.name == table.key else _cast(column, field, table.name)
+    if OP in rows.column_names:
+        arrays[OP] = rows[OP]
+    return pa.table(arrays).filter(pc.is_valid(arrays[table.key]))
+
+
+def _cast(column: pa.Array, field: pa.Field, table: str) -> pa.Array:
+    try:
+        return column.cast(field.type)
+    except pa.ArrowException as error:
+        raise RunError(Diagnostic("MS136", f"`{table}`: `{field.name}` is not a `{field.type}`: {error}")) from None
+
+
+def _latest(rows: pa.Table, key: str) -> pa.Table:
+    """Of several rows with one key the last."""
+    numbered = rows.append_column("_number", pa.array(range(rows.num_rows), pa.int64()))
+    last = numbered.group_by(key).aggregate([("_number", "max")])["_number_max"]
+    return rows.take(last)

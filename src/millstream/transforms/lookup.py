@@ -1,0 +1,171 @@
+"""Rows enriched from a database by key, whole batches at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+
+import pyarrow as pa
+from pydantic import BeforeValidator, Field
+
+from millstream.errors import nearest
+from millstream.plan import types
+from millstream.plan.components import REJECT, NodeContext, Problem, Transform
+from millstream.plan.outcomes import DeadLetter, OnError
+from millstream.state.tables.spec import TableSpec
+from millstream.transforms.checks import only
+from millstream.transforms.tableoptions import TableCache, TablePlace, place_of, place_problems
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+def _as_map(value: Any) -> Any:
+    """`[name, country]` and `name, country` are maps to themselves."""
+    names = [part.strip() for part in value.split(",")] if isinstance(value, str) else value
+    return {name: name for name in names} if isinstance(names, list | tuple) else names
+
+
+def _as_word(value: Any) -> Any:
+    """YAML reads a bare `null` as nothing at all."""
+    return "null" if value is None else value
+
+
+Selection = Annotated[dict[str, str], BeforeValidator(_as_map)]
+OnMissing = Annotated[Literal["null", "fail", "drop"] | DeadLetter, BeforeValidator(_as_word)]
+
+
+class Lookup(TablePlace, Transform):
+    """Looks every row up in a table of a database and adds columns of what it finds: Postgres, SQLite or DuckDB. A batch of rows is one
+    query with its distinct keys, `concurrency` of them at a time. The key should be unique: of several rows one is taken.
+
+    The run's report counts `hits` and `misses`.
+    """
+
+    type: ClassVar[str] = "lookup"
+    summary: ClassVar[str] = "Add columns from a database by key."
+    example: ClassVar[str] = """
+        named:
+          type: lookup
+          from: orders
+          backend: sqlite
+          path: shop.db
+          table: users
+          on: {user_id: id}
+          select: [name, country]
+          cache: {ttl: 5m}
+    """
+    dear: ClassVar[bool] = True
+    connects: ClassVar[bool] = True
+    adjustable: ClassVar[frozenset[str]] = frozenset({*TablePlace.model_fields, "cache", "concurrency"})
+
+    backend: Literal["postgres", "sqlite", "duckdb"] = "postgres"
+    """The database."""
+    table: str
+    """The table or view, with its schema in front where it has one: `public.users`."""
+    on: dict[str, str] = Field(min_length=1)
+    """Column of the rows → column of the table: what must be equal. A row with a null in one of them has no match."""
+    select: Selection = Field(min_length=1)
+    """The table's columns that are added: `[name, country]`, or `{new_name: column}`."""
+    on_missing: OnMissing = "null"
+    """What happens to a row without a match: its new columns are `"null"`, the pipeline stops (`fail`), it is left out (`drop`), or it goes
+    to a sink (`{dead_letter: SINK}`)."""
+    cache: TableCache | None = None
+    """What workers remember. Default: nothing."""
+    concurrency: int = Field(1, ge=1, le=64)
+    """How many batches of a task are looked up at a time, each over a connection of its own."""
+
+    @classmethod
+    def default_connection(cls, options: Mapping[str, Any]) -> str:
+        return str(options.get("backend", "postgres"))
+
+    def extras(self) -> tuple[str, ...]:
+        return (self.backend,) if self.backend != "sqlite" else ()
+
+    @property
+    def deterministic(self) -> bool:
+        return False
+
+    @property
+    def renewed(self) -> bool:
+        return True
+
+    @property
+    def rejects(self) -> OnError | None:
+        return self.on_missing if isinstance(self.on_missing, DeadLetter) else None
+
+    def output(self, inputs: Mapping[str, pa.Schema | None]) -> pa.Schema | None:
+        schema = only(inputs)
+        return pa.schema([*schema, *(pa.field(name, types.UNKNOWN) for name in self.select)]) if schema is not None else None
+
+    def problems(self, inputs: Mapping[str, pa.Schema | None], directory: Path) -> list[Problem]:
+        namespace, table = self._name()
+        names = {"table": table} | {f"on.{name}": column for name, column in self.on.items()}
+        names |= {f"select.{name}": column for name, column in self.select.items()} | ({"schema": namespace} if namespace else {})
+        found, schema = place_problems(self, self.backend, names), only(inputs)
+        if self.cache and self.cache.refresh:
+            found.append(Problem("MS134", "a lookup does not know when rows have changed", "cache.refresh", "set a shorter `ttl`"))
+        if schema is None:
+            return found
+        for name in self.on:
+            if name not in schema.names:
+                found.append(Problem("MS024", f"unknown column `{name}`", f"on.{name}", nearest(name, schema.names)))
+        for name in self.select:
+            if name in schema.names:
+                help_ = f"`select: {{found_{name}: {self.select[name]}}}` gives it another name"
+                found.append(Problem("MS134", f"the rows have a column `{name}` already", "select", help_))
+        return found
+
+    def spec(self, name: str, context: NodeContext) -> TableSpec:
+        """All that a worker needs."""
+        address, place = place_of(self, self.backend, context.directory)
+        namespace, table = self._name()
+        columns = tuple(dict.fromkeys(column for column in self.select.values() if column not in self.on.values()))
+        cache = self.cache.spec() if self.cache else None
+        return TableSpec(
+            name,
+            self.backend,
+            table,
+            tuple(self.on.values()),
+            columns,
+            {},
+            namespace,
+            address=address,
+            place=place,
+            owned=False,
+            cache=cache,
+        )
+
+    def apply(self, frames: Mapping[str, DataFrame], context: NodeContext) -> DataFrame:
+        from pyspark.sql.pandas.types import from_arrow_schema
+        from pyspark.sql.types import StructType
+
+        from millstream.transforms.batches import REJECT_TYPE
+        from millstream.transforms.looking import Looking, counter, settle
+
+        (frame,) = frames.values()
+        spec, schema = settle(self.spec(context.name, context), context)
+        added = pa.schema([pa.field(name, schema.field(column).type) for name, column in self.select.items()])
+        runner = Looking(
+            spec, schema, tuple(self.on), tuple(self.select.items()), self._outcome(), context.isolate, self.concurrency,
+            counter(frame.sparkSession, context),
+        )  # fmt: skip
+        columns = added.append(pa.field(REJECT, REJECT_TYPE)) if context.isolate else added
+        produced = StructType([*frame.schema.fields, *from_arrow_schema(columns, prefer_timestamp_ntz=True).fields])
+        return frame.mapInArrow(runner.run, produced)
+
+    def tally(self, memory: Mapping[str, Any]) -> Mapping[str, int]:
+        from millstream.transforms.looking import taken
+
+        return taken(memory)
+
+    def _outcome(self) -> str:
+        return self.on_missing if isinstance(self.on_missing, str) else "reject"
+
+    def _name(self) -> tuple[str, str]:
+        """Schema and table; a table's own name may have a dot where the schema is given by itself."""
+        if self.namespace:
+            return self.namespace, self.table
+        first, dot, rest = self.table.partition(".")
+        return (first, rest) if dot else ("public" if self.backend == "postgres" else "", first)

@@ -1,0 +1,28 @@
+"""What a worker finds wrong reaches the user as it was said: the code, the sentence, whether it may pass, and no secret."""
+
+import json
+
+from millstream.engine.failures import translate
+from millstream.errors import RunError, TransientError
+from millstream.secrets import Redactor, Secret
+from millstream.state.tables.vectors import MARK
+
+
+def _worker(message: str, transient: bool) -> Exception:
+    told = {"code": "MS110", "message": message, "detail": "", "help": "wait", "transient": transient}
+    return RuntimeError(f"Traceback …\nTransientError: somewhere\n{MARK} {json.dumps(told)}\nmillstream-node: x\n")
+
+
+def test_what_may_pass_is_tried_again_and_what_may_not_is_not() -> None:
+    passing = translate(_worker("away", True), [], "x", Redactor([]), "p")
+    assert isinstance(passing, TransientError)
+    assert (passing.diagnostics[0].code, passing.diagnostics[0].message, passing.diagnostics[0].help) == ("MS110", "away", "wait")
+    assert not isinstance(translate(_worker("refused", False), [], "x", Redactor([]), "p"), TransientError)
+
+
+def test_secrets_are_hidden_even_when_one_is_a_word_of_the_mark() -> None:
+    found: RunError = translate(
+        _worker("user millstream, password hunter2", False), [], "x", Redactor([Secret("hunter2"), Secret("millstream")]), "p"
+    )
+    assert "hunter2" not in found.diagnostics[0].message
+    assert found.diagnostics[0].code == "MS110"
