@@ -6,7 +6,8 @@ endif
 VENV := .venv
 BIN := $(VENV)/bin
 TIMED := $(BIN)/python -m tools.timed
-KAFKA := tests/connectors/kafka tests/chaos tests/dev tests/test_kafka_examples.py
+SERVERS := tests/connectors/kafka tests/connectors/postgres tests/connectors/postgres_source tests/tables tests/state tests/chaos tests/dev \
+           tests/cli/test_table.py tests/conformance/test_debezium.py tests/test_kafka_examples.py tests/test_seed_with_servers.py
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test check lint types contracts fast spark docs bench lock clean
@@ -37,15 +38,15 @@ test: .make/dev ## Lint, types, contracts and the whole test suite
 	@$(TIMED) "lint" "$(BIN)/ruff check . && $(BIN)/ruff format --check ." \
 	          "types" "$(BIN)/mypy" \
 	          "contracts" "$(BIN)/lint-imports" \
-	          "tests without a JVM" "$(BIN)/pytest -m 'not spark'" \
-	          "tests with Spark" "$(BIN)/pytest -m spark $(KAFKA:%=--ignore %)" \
-	          "+ tests with Kafka" "$(BIN)/pytest -m spark $(KAFKA)"
+	          "tests without a JVM" "$(BIN)/pytest -m 'not spark and not server'" \
+	          "tests with Spark" "$(BIN)/pytest -m spark $(SERVERS:%=--ignore %)" \
+	          "+ tests with servers" "$(BIN)/pytest -m 'spark or server' $(SERVERS)"
 
 check: .make/dev ## The quick lane: everything that needs no JVM
 	@$(TIMED) "lint" "$(BIN)/ruff check . && $(BIN)/ruff format --check ." \
 	          "types" "$(BIN)/mypy" \
 	          "contracts" "$(BIN)/lint-imports" \
-	          "tests without a JVM" "$(BIN)/pytest -m 'not spark'"
+	          "tests without a JVM" "$(BIN)/pytest -m 'not spark and not server'"
 
 docs: .make/dev ## Generate the reference pages from the classes
 	@$(BIN)/python -m tools.docs

@@ -13,8 +13,6 @@ QUESTIONS = ("check", "startup", "throughput", "epochs", "generator", "footprint
 KAFKA = ("kafka.source", "kafka.decoding", "kafka.sink", "kafka.latency", "kafka.peers")
 POSTGRES = ("postgres.sink", "postgres.lookups")
 
-POSTGRES = ("postgres.lookups",)
-
 
 def main(chosen: list[str]) -> None:
     os.chdir(ROOT)

@@ -19,6 +19,13 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Whatever asks for a server is marked as such."""
+    for item in items:
+        if {"postgres", "redis", "own", "server"} & set(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.server)
+
+
 @pytest.fixture(scope="session")
 def spark() -> SparkSession:
     from millstream.engine.jars import fetch

@@ -8,6 +8,7 @@ from tests.servers.postgres import Database
 from tests.servers.redis import Server
 from tests.tables.conftest import Bench
 
+from millstream.dev.postgres import NAME
 from millstream.errors import RunError
 from millstream.plan.components import NodeContext
 from millstream.state.tables.reading import Reader
@@ -25,9 +26,9 @@ def spec(bench: Bench, request: pytest.FixtureRequest, tmp_path) -> TableSpec:
         options |= {
             "host": "127.0.0.1",
             "port": server.server.port,
-            "database": "millstream",
-            "user": "millstream",
-            "password": "millstream",
+            "database": NAME,
+            "user": NAME,
+            "password": NAME,
         }
     if bench.backend == "redis":
         redis: Server = request.getfixturevalue("redis")

@@ -1,16 +1,19 @@
 """What a worker finds wrong reaches the user as it was said: the code, the sentence, whether it may pass, and no secret."""
 
-import json
-
 from millstream.engine.failures import translate
-from millstream.errors import RunError, TransientError
+from millstream.errors import Diagnostic, RunError, TransientError
+from millstream.observe.remote_errors import carrying
 from millstream.secrets import Redactor, Secret
-from millstream.state.tables.vectors import MARK
 
 
 def _worker(message: str, transient: bool) -> Exception:
-    told = {"code": "MS110", "message": message, "detail": "", "help": "wait", "transient": transient}
-    return RuntimeError(f"Traceback …\nTransientError: somewhere\n{MARK} {json.dumps(told)}\nmillstream-node: x\n")
+    """What Spark makes of an error in a worker: text."""
+    kind = TransientError if transient else RunError
+    try:
+        with carrying("x"):
+            raise kind(Diagnostic("MS110", message, help="wait"))
+    except Exception as error:  # noqa: BLE001 — whatever comes out is text by then
+        return RuntimeError(f"Traceback …\n{type(error).__name__}: {error}\nmillstream-node: x\n")
 
 
 def test_what_may_pass_is_tried_again_and_what_may_not_is_not() -> None:
