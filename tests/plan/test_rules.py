@@ -19,6 +19,14 @@ def codes(old: str = "", new: str = "") -> list[str]:
     return [finding.code for finding in loads(BASE.replace(old, new) if old else BASE + new).diagnostics]
 
 
+@pytest.mark.parametrize("above", ["nobody", "some"])
+def test_a_group_of_sinks_over_a_broken_path_is_not_looked_at(above: str) -> None:
+    """Nor waited for: a cycle has no root."""
+    grouped = "{type: postgres, database: d, table: t, commit_group: g, from: some}"
+    text = BASE.replace("{type: blackhole, from: some}", grouped).replace("from: orders", f"from: {above}")
+    assert not {"MS109", "MS099"} & {finding.code for finding in loads(text).diagnostics}
+
+
 def test_the_base_is_right() -> None:
     assert codes() == []
 

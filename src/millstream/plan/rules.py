@@ -132,7 +132,9 @@ def groups_share_a_query(topology: Topology, schemas: Schemas) -> Iterator[Diagn
     roots: dict[str, tuple[str, str]] = {}
     for sink in topology.sinks:
         group = sink.component.group if isinstance(sink.component, Sink) else ""
-        if not group or not sink.inputs or sink.inputs[0] not in topology.by_name:
+        above = topology.upstream(sink.name)
+        broken = any(name not in topology.by_name for node in above for name in node.inputs)
+        if not group or broken or any(_path_back(topology, node.name) for node in above):
             continue
         root = root_of(topology, sink.inputs[0]).name
         first, other = roots.setdefault(group, (sink.name, root))

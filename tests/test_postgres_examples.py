@@ -1,0 +1,41 @@
+"""The examples with Postgres run as their README says, one command after the other, on a server as `millstream dev postgres` starts it."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.servers.postgres import Database, postgres
+
+__all__ = ["postgres"]
+pytestmark = pytest.mark.spark
+EXAMPLES = Path(__file__).parent.parent / "examples"
+SAID = {"12-postgres": ["wrote", "exactly once", '"customer":"ada"']}
+
+
+def commands(folder: str) -> list[list[str]]:
+    """What the README tells people to type."""
+    (line,) = [line for line in (EXAMPLES / "README.md").read_text().splitlines() if line.startswith(f"| `{folder}`")]
+    return [text.split()[1:] for text in re.findall(r"`(millstream run [^`]+)`", line)]
+
+
+@pytest.mark.parametrize("folder", SAID)
+def test_the_commands_of_the_readme_work(folder: str, postgres: Database, tmp_path: Path) -> None:
+    here = shutil.copytree(EXAMPLES / folder, tmp_path / folder)
+    for command, said in zip(commands(folder), SAID[folder], strict=True):
+        done = subprocess.run(
+            [sys.executable, "-m", "millstream.cli", *command],
+            cwd=here,
+            env={**os.environ, "PGPORT": str(postgres.server.port)},
+            capture_output=True,
+            text=True,
+            timeout=150,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        assert said in done.stdout + done.stderr
