@@ -7,7 +7,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 TIMED := $(BIN)/python -m tools.timed
 SERVERS := tests/connectors/kafka tests/connectors/postgres tests/connectors/postgres_source tests/tables tests/state tests/chaos tests/dev \
-           tests/cli/test_table.py tests/conformance/test_debezium.py tests/test_kafka_examples.py tests/test_postgres_examples.py tests/test_seed_with_servers.py
+           tests/cli/test_table.py tests/conformance/test_debezium.py tests/test_server_examples.py tests/test_seed_with_servers.py
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test check lint types contracts fast spark docs bench lock clean

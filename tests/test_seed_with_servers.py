@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.seed import SEED
 from tests.servers.kafka import Cluster, kafka
 from tests.servers.postgres import Database, postgres
 from tests.servers.registry import Schemas, avro, record, registry
@@ -16,27 +17,6 @@ from millstream.spec.files import load_pipeline
 
 __all__ = ["kafka", "postgres", "registry"]
 pytestmark = pytest.mark.spark
-SEED = """\
-sources:
-  raw.transactions:
-    type: kafka
-    topic: raw.event.transaction
-transforms:
-  large_transactions:
-    type: sql
-    primary_key: id
-    sql: |
-      SELECT *
-      FROM raw.transactions
-      WHERE amount > 1000
-sinks:
-  pg.large_transactions:
-    from: large_transactions
-    type: postgres
-    schema: public
-    table: large_transactions
-    primary_key: id
-"""
 CONFIG = """\
 connections:
   kafka: {{bootstrap_servers: "{servers}", schema_registry: {{url: "{registry}"}}}}

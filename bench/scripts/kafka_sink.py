@@ -15,6 +15,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from bench.figures import cpu_of
+
 from millstream.connectors.kafka.sink import KafkaSink
 from millstream.connectors.kafka.writing import publishing
 from millstream.dev.kafka import start_broker
@@ -54,20 +58,7 @@ TURNS = 4
 
 def cpu() -> float:
     """Seconds of this process and of all that it has started, but for the broker."""
-    ticks, parents = {}, {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                fields = (entry / "stat").read_text().rpartition(")")[2].split()
-            except OSError:
-                continue
-            parents[int(entry.name)] = int(fields[1])
-            ticks[int(entry.name)] = sum(map(int, fields[11:15]))
-    broker_pid = broker.process.pid if broker.process else 0
-    ours = {os.getpid()}
-    for _ in range(6):
-        ours |= {pid for pid, parent in parents.items() if parent in ours and pid != broker_pid}
-    return sum(ticks[pid] for pid in ours) / os.sysconf("SC_CLK_TCK")
+    return cpu_of({os.getpid()}, frozenset({broker.process.pid if broker.process else 0}))
 
 
 def timed(name: str, function: Callable[..., Any]) -> Callable[..., Any]:

@@ -15,6 +15,10 @@ from typing import Any
 import psycopg
 import pyarrow.parquet as pq
 
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from bench.figures import cpu_of
+
 from millstream.dev.postgres import NAME, start_postgres
 from millstream.engine.engine import SparkEngine
 from millstream.engine.jarlock import Jar
@@ -40,22 +44,9 @@ UPSERT = """INSERT INTO public.t VALUES (%s, %s, %s, %s, %s, %s) ON CONFLICT (id
 
 
 def cpu() -> tuple[float, float]:
-    """Seconds of this process and of all that it has started: without the server, and the server's."""
-    ticks, parents = {}, {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                fields = (entry / "stat").read_text().rpartition(")")[2].split()
-            except OSError:
-                continue
-            parents[int(entry.name)] = int(fields[1])
-            ticks[int(entry.name)] = sum(map(int, fields[11:15]))
-    servers, ours = {server.shell.pid if server.shell else 0}, {os.getpid()}
-    for _ in range(6):
-        servers |= {pid for pid, parent in parents.items() if parent in servers}
-        ours |= {pid for pid, parent in parents.items() if parent in ours and pid not in servers}
-    tick = os.sysconf("SC_CLK_TCK")
-    return sum(ticks[pid] for pid in ours) / tick, sum(ticks[pid] for pid in servers if pid in ticks) / tick
+    """Seconds of the client and of the server."""
+    shell = server.shell.pid if server.shell else 0
+    return cpu_of({os.getpid()}, frozenset({shell})), cpu_of({shell})
 
 
 def make_rows(folder: Path, rows: int) -> None:

@@ -1,28 +1,8 @@
 """The Kafka → SQL → Postgres pipeline that the product was born from: all that it lacks is where the servers are."""
 
-from millstream.spec.loader import loads
+from tests.seed import SEED
 
-SEED = """
-sources:
-  raw.transactions:
-    type: kafka
-    topic: raw.event.transaction
-transforms:
-  large_transactions:
-    type: sql
-    primary_key: id
-    sql: |
-      SELECT *
-      FROM raw.transactions
-      WHERE amount > 1000
-sinks:
-  pg.large_transactions:
-    from: large_transactions
-    type: postgres
-    schema: public
-    table: large_transactions
-    primary_key: id
-"""
+from millstream.spec.loader import loads
 
 
 def test_only_the_servers_are_missing() -> None:

@@ -192,10 +192,10 @@ def state_of(error: BaseException) -> str:
 
 def first_line(error: BaseException) -> str:
     """The sentence itself, without the words that clients put around it."""
-    text = str(error).strip()
+    text = next((line for line in str(error).strip().splitlines() if line), type(error).__name__)
     for mark in ("FATAL:  ", "ERROR:  ", "failed: ", "connect: "):
-        text = text.partition(mark)[2] or text
-    return text.partition("\n")[0].strip().rstrip(".") or type(error).__name__
+        text = text.rpartition(mark)[2] or text
+    return text.strip().rstrip(".")
 
 
 def quoted(*parts: str) -> str:

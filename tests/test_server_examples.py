@@ -1,4 +1,4 @@
-"""The examples with Kafka run as their README says, one command after the other, on the broker that `millstream dev kafka` starts."""
+"""The examples with servers run as their README says, one command after the other, on servers as `millstream dev` starts them."""
 
 from __future__ import annotations
 
@@ -11,13 +11,15 @@ from pathlib import Path
 
 import pytest
 from tests.servers.kafka import Cluster, kafka
+from tests.servers.postgres import Database, postgres
 
-__all__ = ["kafka"]
+__all__ = ["kafka", "postgres"]
 pytestmark = pytest.mark.spark
 EXAMPLES = Path(__file__).parent.parent / "examples"
 SAID = {
     "09-kafka-alerts": ["wrote 1,000 rows", "alerts", '"card":"'],
     "10-kafka-changes": ["wrote 6 rows", "wrote 6 rows", '{"id":2,"status":null,"amount":null,"_op":"d","_seq":1}'],
+    "12-postgres": ["wrote", "exactly once", '"customer":"ada"'],
 }
 
 
@@ -28,13 +30,13 @@ def commands(folder: str) -> list[list[str]]:
 
 
 @pytest.mark.parametrize("folder", SAID)
-def test_the_commands_of_the_readme_work(folder: str, kafka: Cluster, tmp_path: Path) -> None:
+def test_the_commands_of_the_readme_work(folder: str, kafka: Cluster, postgres: Database, tmp_path: Path) -> None:
     here = shutil.copytree(EXAMPLES / folder, tmp_path / folder)
     for command, said in zip(commands(folder), SAID[folder], strict=True):
         done = subprocess.run(
             [sys.executable, "-m", "millstream.cli", *command],
             cwd=here,
-            env={**os.environ, "KAFKA": kafka.address},
+            env={**os.environ, "KAFKA": kafka.address, "PGPORT": str(postgres.server.port)},
             capture_output=True,
             text=True,
             timeout=150,
