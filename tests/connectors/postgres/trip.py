@@ -109,13 +109,13 @@ class Trip:
             updates = ", ".join(f"{name} = EXCLUDED.{name}" for name in ["id", *value])
             marks = ", ".join(["%s"] * (len(value) + 1))
             query = f"INSERT INTO {table} ({names}) VALUES ({marks}) ON CONFLICT (id) DO UPDATE SET {updates}"
-            connection.execute(query, [key, *value.values()])  # type: ignore[arg-type]  # names are ours
+            connection.execute(query, [key, *value.values()])
         if what == "set" and value:
             query = f"UPDATE {table} SET {', '.join(f'{name} = %s' for name in value)} WHERE id = %s"
-            connection.execute(query, [*value.values(), key])  # type: ignore[arg-type]  # names are ours
+            connection.execute(query, [*value.values(), key])
         if what == "move":
             query = f"UPDATE {table} SET id = %s WHERE id = %s AND NOT EXISTS (SELECT FROM {table} WHERE id = %s)"
-            connection.execute(query, [value, key, value])  # type: ignore[arg-type]  # names are ours
+            connection.execute(query, [value, key, value])
 
 
 @contextmanager
