@@ -13,9 +13,9 @@ import pyarrow as pa
 from pydantic import Field
 from sqlglot import exp
 
-from millstream.errors import nearest
+from millstream.errors import Diagnostic, RunError, nearest
 from millstream.plan.calls import collected
-from millstream.plan.carrying import carrying
+from millstream.plan.carrying import carrying, lost
 from millstream.plan.changelog import carried
 from millstream.plan.columns import analyse
 from millstream.plan.components import NodeContext, OutputMode, Problem, Windowed
@@ -129,10 +129,12 @@ class Sql(Windowed):
     def apply(self, frames: Mapping[str, DataFrame], context: NodeContext) -> DataFrame:
         from pyspark.sql import functions as F
 
-        kind, parts = self.split.kind, self.split.parts or (carrying(self.sql, {name: carried(f.columns) for name, f in frames.items()}),)
+        changes = {name: carried(frame.columns) for name, frame in frames.items()}
+        kind, parts = self.split.kind, self.split.parts or (carrying(self.sql, changes),)
         if self.finishes:
             return _tagged([_run(expand(part), frames, context) for part in parts])
         result = _run(expand(parts[0]) if self.stateful else parts[0], frames, context)
+        _require_changes(self.sql, changes, result.columns, context)
         result = result.withColumn(OP, F.lit("u")) if kind == "running" else result
         return isolated(result, context.name) if context.isolate else result
 
@@ -154,6 +156,12 @@ def _run(sql: str, frames: Mapping[str, DataFrame], context: NodeContext) -> Dat
         catalog = session._jsparkSession.sessionState().catalog()
         for view in views.values():  # not through the public catalog: that would also unpersist what the view shows
             catalog.dropTempView(view)
+
+
+def _require_changes(sql: str, changes: Mapping[str, tuple[str, ...]], columns: list[str], context: NodeContext) -> None:
+    if reason := lost(sql, changes, columns):
+        help_ = "write it as plain SELECTs, or name `_op` in it to say what becomes of updates and deletes"
+        raise RunError(Diagnostic("MS030", f"`{context.name}`: {reason}", help=help_))
 
 
 def _tagged(parts: list[DataFrame]) -> DataFrame:
