@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from millstream.connectors.blackhole.sink import BlackholeSink
 from millstream.connectors.postgres.sink import PostgresSink
 from millstream.engine.epochs import _grouped
 from millstream.engine.keptledger import KeptLedger
-from millstream.plan.components import Epoch, LedgerEntry, Staged
+from millstream.plan.components import Epoch, LedgerEntry
 from millstream.plan.nodes import Node
 from millstream.state.sqlite import SqliteStore
 
@@ -17,7 +17,7 @@ from millstream.state.sqlite import SqliteStore
 def test_groups_commit_in_the_place_of_their_first_member() -> None:
     def sink(name: str, group: str | None = None) -> Any:
         component = PostgresSink(database="d", table=name, commit_group=group) if group is not None else BlackholeSink()
-        return Node(name, component), cast(Staged, None), cast(Epoch, None)
+        return Node(name, component), None, None
 
     works = [sink("a"), sink("b", "one"), sink("c"), sink("d", "two"), sink("e", "one"), sink("f", ""), sink("g", "")]
     grouped = [[node.name for node, _, _ in works] for works in _grouped(works)]
