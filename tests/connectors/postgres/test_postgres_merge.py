@@ -61,3 +61,11 @@ def test_a_table_of_keys_alone(merge: Merging) -> None:
     table = "id bigint PRIMARY KEY"
     assert merge("(1, NULL, 'i')", "(2, NULL, 'i')", table=table) == [(1,), (2,)]
     assert merge("(1, NULL, 'u')", "(2, NULL, 'd')", table=table) == [(1,)]
+
+
+@pytest.mark.parametrize("kind", ["char(5)", "varchar(5)", "name"])
+def test_a_text_is_whole_or_refused(merge: Merging, kind: str) -> None:
+    assert merge("(1, 'abcde', 'i')", table=f"id bigint PRIMARY KEY, v {kind} ") == [(1, "abcde")]
+    if kind != "name":  # a type of Postgres' own, which cuts at 63 bytes by itself
+        with pytest.raises(psycopg.errors.StringDataRightTruncation):
+            merge("(1, 'abcdef', 'i')")
