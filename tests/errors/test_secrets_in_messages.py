@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from millstream.engine.engine import SparkEngine
 from millstream.errors import SpecError
+from millstream.plan.running import RunOptions
 from millstream.secrets import veiled
 from millstream.spec.files import load_pipeline
 
@@ -50,3 +52,17 @@ def test_the_line_is_shown_without_it(tmp_path: Path, options: str) -> None:
 )
 def test_what_is_hidden(line: str, shown: str) -> None:
     assert veiled(line) == shown
+
+
+def test_a_secret_that_is_not_there_is_told_before_anything_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "p.yaml").write_text(PIPELINE.format(options="password: secret://env/NOT_SET, user: secret://file/none"))
+    with pytest.raises(SpecError) as caught:
+        SparkEngine().run(load_pipeline(tmp_path / "p.yaml"), RunOptions())
+    found = {diagnostic.message: diagnostic.code for diagnostic in caught.value.diagnostics}
+    start = "of sink `pg` cannot be read: the"
+    assert found == {
+        f"`secret://env/NOT_SET` {start} environment variable `NOT_SET` is not set": "MS013",
+        f"`secret://file/none` {start} file `none` cannot be read: No such file or directory": "MS013",
+    }
+    assert not (tmp_path / ".millstream").exists()
