@@ -48,7 +48,12 @@ def state_is_not_over_changelogs(topology: Topology, schemas: Schemas) -> Iterat
             schema = schemas.get(name)
             if updating or (schema is not None and any(op in schema.names for op in _OPS)):
                 message = f"`{node.name}` keeps state over the changelog `{updating[0] if updating else name}`, which is not supported yet"
-                yield Diagnostic("MS030", message, node.span, help="aggregate the rows before they become a changelog")
+                yield Diagnostic(
+                    "MS030",
+                    message,
+                    node.span,
+                    help="aggregate the rows before they become a changelog, or in the sink `postgres_aggregate`",
+                )
                 break
 
 
