@@ -52,6 +52,13 @@ CHANGES = {"t": ("_op", "_seq"), "raw.t": ("_op",), "plain": ()}
         ("SELECT count(*) FROM t", "SELECT count(*) FROM t"),
         ("SELECT DISTINCT id FROM t", "SELECT DISTINCT id FROM t"),
         (
+            "SELECT id FROM t WHERE a",
+            (
+                "SELECT id , CASE WHEN `t`._op = 'u' AND NOT coalesce((a), false) THEN 'd' ELSE `t`._op END AS _op, `t`._seq AS _seq "
+                "FROM t WHERE ((a) OR `t`._op IN ('u', 'd')) "
+            ),
+        ),
+        (
             "SELECT id FROM plain UNION ALL SELECT id FROM t",
             "SELECT id , 'i' AS _op, CAST(NULL AS BIGINT) AS _seq FROM plain UNION ALL SELECT id , `t`._op AS _op, `t`._seq AS _seq FROM t",
         ),

@@ -14,6 +14,8 @@ from millstream.plan.topology import Topology
 
 _OPS = ("_op", "_gs_op")
 
+_AGGREGATED = "aggregate the rows before they become a changelog, or in the sink `postgres_aggregate`"
+
 
 def event_times_can_be_read(topology: Topology, schemas: Schemas) -> Iterator[Diagnostic]:
     for node in topology.nodes:
