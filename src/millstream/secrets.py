@@ -8,6 +8,7 @@ made from the plan's secrets and passes every foreign text through it.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
@@ -18,6 +19,11 @@ from pydantic_core import CoreSchema, core_schema
 SCHEME = "secret://"
 MASK = "***"
 _TELLING = ("password", "secret", "token", "key", "credential")
+_NAME = r"[\w.-]*(?:pas{1,2}w|passphrase|secret|token|credential|(?:api|access|private)_?key)[\w.-]*"
+_OPEN = r"(?![\"']?secret://|[\"']?\$\{)"
+"""A reference, or a variable, need not be hidden."""
+_LINE = re.compile(rf"^(\s*(?:- )?{_NAME}\s*:\s++){_OPEN}([^\s\[{{].*)$", re.IGNORECASE)
+_INLINE = re.compile(rf"({_NAME}[\"']?\s*[:=](?!//)\s*+){_OPEN}(\"[^\"]*\"|'[^']*'|[^\"',}}\])#]+)", re.IGNORECASE)
 
 
 class Secret:
@@ -66,7 +72,9 @@ class Secret:
         from_text = core_schema.no_info_after_validator_function(cls, core_schema.str_schema())
         return core_schema.json_or_python_schema(
             json_schema=from_text,
-            python_schema=core_schema.union_schema([core_schema.is_instance_schema(cls), from_text]),
+            python_schema=core_schema.no_info_wrap_validator_function(
+                lambda value, check: value if isinstance(value, cls) else check(value), from_text
+            ),
             serialization=core_schema.plain_serializer_function_ser_schema(str),
         )
 
@@ -85,6 +93,16 @@ def masked(name: str, value: Any) -> Any:
         return {inner: masked(str(inner), part) for inner, part in value.items()}
     telling = any(word in name.lower() for word in _TELLING)
     return MASK if telling and value is not None and not str(value).startswith(SCHEME) else value
+
+
+def telling(name: str) -> bool:
+    """Whether an option of this name, rightly or wrongly spelled, holds a secret."""
+    return re.fullmatch(_NAME, name, re.IGNORECASE) is not None
+
+
+def veiled(line: str) -> str:
+    """A line of a user's file as it may be shown: what stands under a telling name is hidden, and nothing moves."""
+    return (_LINE if _LINE.match(line) else _INLINE).sub(lambda found: found[1] + "*" * len(found[2]), line)
 
 
 class Redactor:

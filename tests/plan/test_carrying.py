@@ -51,6 +51,23 @@ CHANGES = {"t": ("_op", "_seq"), "raw.t": ("_op",), "plain": ()}
         ),
         ("SELECT count(*) FROM t", "SELECT count(*) FROM t"),
         ("SELECT DISTINCT id FROM t", "SELECT DISTINCT id FROM t"),
+        (
+            "SELECT id FROM t WHERE a",
+            (
+                "SELECT id , CASE WHEN `t`._op = 'u' AND NOT coalesce((a), false) THEN 'd' ELSE `t`._op END AS _op, `t`._seq AS _seq "
+                "FROM t WHERE ((a) OR `t`._op IN ('u', 'd')) "
+            ),
+        ),
+        (
+            "SELECT id FROM plain UNION ALL SELECT id FROM t",
+            "SELECT id , 'i' AS _op, CAST(NULL AS BIGINT) AS _seq FROM plain UNION ALL SELECT id , `t`._op AS _op, `t`._seq AS _seq FROM t",
+        ),
+        ("SELECT p.id FROM plain p JOIN raw.t x ON p.id = x.id", "SELECT p.id , `x`._op AS _op FROM plain p JOIN raw.t x ON p.id = x.id"),
+        (
+            "SELECT p.id FROM plain p JOIN (SELECT id FROM raw.t) q ON p.id = q.id",
+            "SELECT p.id , `q`._op AS _op FROM plain p JOIN (SELECT id , `t`._op AS _op FROM raw.t) q ON p.id = q.id",
+        ),
+        ("SELECT id, 'd' AS _op FROM raw.t WHERE a > 1", "SELECT id, 'd' AS _op FROM raw.t WHERE a > 1"),
         ("SELECT a*2 AS b FROM raw.t", "SELECT a*2 AS b , `t`._op AS _op FROM raw.t"),
     ],
 )

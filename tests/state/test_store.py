@@ -63,6 +63,9 @@ def test_many_are_put_or_none(store: Store) -> None:
     with pytest.raises(TypeError):
         Namespace(store, "n").put_many({"a": 1, "b": object()})
     assert store.list() == []
+    with pytest.raises((UnicodeEncodeError, RunError)):  # the second is refused by the database itself
+        store.put_many("n", {"a": 1, "b" if isinstance(store, PostgresStore) else "\ud800": "\0"})
+    assert store.list() == []
 
 
 def test_threads_share_it(store: Store) -> None:

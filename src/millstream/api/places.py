@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from millstream.errors import Span
+from millstream.secrets import veiled
 
 _PACKAGE = str(Path(__file__).resolve().parent.parent)
 
@@ -21,4 +22,4 @@ def caller() -> Span | None:
     file, line = frame.f_code.co_filename, frame.f_lineno
     text = linecache.getline(file, line).rstrip("\n")
     column = len(text) - len(text.lstrip()) + 1
-    return Span(file, line, column, max(len(text) + 1, column + 1), text)
+    return Span(file, line, column, max(len(text) + 1, column + 1), veiled(text))

@@ -20,6 +20,7 @@ from millstream.errors import Diagnostic, RunError, SpecError, nearest
 from millstream.observe.facts import Recorder
 from millstream.observe.report import Report
 from millstream.plan.components import Source
+from millstream.plan.confidences import unreadable
 from millstream.plan.cutting import QueryPlan, cut
 from millstream.plan.rules import check
 from millstream.plan.running import RunOptions, checkpoint_of
@@ -38,7 +39,7 @@ class SparkEngine:
 
     def run(self, topology: Topology, options: RunOptions) -> Report:
         """Run to the end of the input, to a stop or to a failure."""
-        errors = [finding for finding in check(topology) if finding.level == "error"]
+        errors = [finding for finding in check(topology) if finding.level == "error"] or list(unreadable(topology))
         if errors:
             raise SpecError(errors)
         started, queries, url = time.monotonic(), cut(topology), checkpoint_of(topology)

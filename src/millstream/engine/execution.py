@@ -6,10 +6,8 @@ import json
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import pyarrow as pa
-from pydantic import BaseModel
 from pyspark.sql import SparkSession
 
 from millstream.engine.checkpoint import Checkpoint
@@ -24,13 +22,14 @@ from millstream.errors import SpecError
 from millstream.observe.facts import Recorder
 from millstream.plan import types
 from millstream.plan.components import Source
+from millstream.plan.confidences import secrets_of
 from millstream.plan.cutting import QueryPlan
 from millstream.plan.rules import check
 from millstream.plan.running import RunOptions
 from millstream.plan.settings import RealTime
 from millstream.plan.storing import open_store
 from millstream.plan.topology import Topology
-from millstream.secrets import Redactor, Secret
+from millstream.secrets import Redactor
 
 _TICK_SECONDS = 0.1
 _RETAIN = "spark.sql.streaming.minBatchesToRetain"
@@ -141,25 +140,3 @@ def _retaining(spark: SparkSession, epochs: int | None) -> Iterator[None]:
         yield
     finally:
         spark.conf.set(_RETAIN, str(before))
-
-
-def secrets_of(topology: Topology) -> list[Secret]:
-    """Every secret that a plan refers to."""
-    values: list[Any] = [topology.settings.spark]
-    values += [node.component for node in topology.nodes]
-    values += [connection.options for connection in topology.connections]
-    return [secret for value in values for secret in _secrets_in(value)]
-
-
-def _secrets_in(value: Any) -> list[Secret]:
-    if isinstance(value, Secret):
-        return [value]
-    if isinstance(value, str) and value.startswith("secret://"):
-        return [Secret(value)]
-    if isinstance(value, BaseModel):
-        return [secret for inner in value.__dict__.values() for secret in _secrets_in(inner)]
-    if isinstance(value, dict):
-        return [secret for inner in value.values() for secret in _secrets_in(inner)]
-    if isinstance(value, list | tuple):
-        return [secret for inner in value for secret in _secrets_in(inner)]
-    return []

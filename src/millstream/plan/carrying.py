@@ -7,7 +7,7 @@ which `c` is not true leaves as a delete. A SELECT that names `_op` is the user'
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 
 from sqlglot import exp
@@ -15,7 +15,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from millstream.plan.changelog import DELETE, INSERT, OPS, SEQUENCE, UPDATE, op_of
 from millstream.plan.query import Place, Query, parse_query, replace, tokens_of
-from millstream.plan.selects import aggregates, own, place_of_select
+from millstream.plan.selects import aggregates, excludes, own, place_of_select
 
 Carried = tuple[str, ...]
 _CLAUSES = {
@@ -23,6 +23,8 @@ _CLAUSES = {
     TokenType.HAVING,
     TokenType.ORDER_BY,
     TokenType.SORT_BY,
+    TokenType.CLUSTER_BY,
+    TokenType.DISTRIBUTE_BY,
     TokenType.LIMIT,
     TokenType.OFFSET,
     TokenType.WINDOW,
@@ -55,6 +57,15 @@ def names_op(condition: str) -> bool:
     return any(token.text in OPS for token in tokens_of(condition))
 
 
+def lost(text: str, inputs: Mapping[str, Carried], output: Iterable[str]) -> str:
+    """What is wrong with the result of a query over a changelog; empty when it is one, or the query says itself what becomes of `_op`."""
+    if not any(op_of(carried) for carried in inputs.values()) or names_op(text):
+        return ""
+    if parse_query(text).tree is None:
+        return "it is not understood here what the query does to a changelog"
+    return "" if op_of(output) else "the query leaves out what happened to the rows of a changelog"
+
+
 class _Carrier:
     def __init__(self, query: Query, tree: exp.Expr, inputs: Mapping[str, Carried]) -> None:
         self._text, self._tree, self._inputs = query.text, tree, inputs
@@ -81,7 +92,7 @@ class _Carrier:
     def _sources(self, select: exp.Select) -> Iterator[tuple[str, Carried]]:
         """What a SELECT reads: under which name, and what that carries."""
         tables = [select.args["from_"].this] if select.args.get("from_") else []
-        for source in [*tables, *(join.this for join in select.args.get("joins") or ())]:
+        for source in map(_bare, [*tables, *(join.this for join in select.args.get("joins") or ())]):
             if isinstance(source, exp.Subquery):
                 yield source.alias, self._provides(source.this)
             elif isinstance(source, exp.Table):
@@ -114,7 +125,7 @@ class _Carrier:
         if stars and condition is None and not combined:
             return
         if stars and carried:
-            yield _at(stars[0].end + 1), f" EXCEPT ({', '.join(name for name in missing if name in carried)})"
+            yield words.excluding(stars[0], [name for name in missing if name in carried])
         values = [self._value(name, alias, carried, condition) for name in missing]
         if values and words.end_of_list is not None:
             yield _at(words.end_of_list), "".join(f", {value}" for value in values) + " "
@@ -162,6 +173,13 @@ class _Words:
                 found.append(token)
         return found
 
+    def excluding(self, star: Token, names: list[str]) -> tuple[Place, str]:
+        """A star without these columns, beside those that it leaves out already."""
+        after = self._tokens[self._tokens.index(star) + 1 :]
+        if after and excludes(star, after[0]):
+            return _at(after[1].end + 1), "".join(f"{name}, " for name in names)
+        return _at(star.end + 1), f" EXCEPT ({', '.join(names)})"
+
     @property
     def condition(self) -> Place | None:
         """What stands behind WHERE."""
@@ -175,6 +193,13 @@ class _Words:
 def _combines(select: exp.Select) -> bool:
     """Whether rows of the result are no rows of the input any more."""
     return bool(aggregates(select) or select.args.get("distinct") or any(isinstance(node, exp.Window) for node in own(select)))
+
+
+def _bare(source: exp.Expr) -> exp.Expr:
+    """A table without the parentheses around it."""
+    while isinstance(source, exp.Subquery) and isinstance(source.this, exp.Table) and not source.alias:
+        source = source.this
+    return source
 
 
 def _names_op(select: exp.Select) -> bool:

@@ -14,6 +14,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from millstream.plan.query import Place, tokens_of
 
 _SET = {TokenType.UNION, TokenType.INTERSECT, TokenType.EXCEPT}
+_END = {*_SET, TokenType.R_PAREN, TokenType.SEMICOLON}
 _AFTER_GROUP = {*_SET, TokenType.HAVING, TokenType.ORDER_BY, TokenType.LIMIT, TokenType.SORT_BY, TokenType.WINDOW, TokenType.OFFSET}
 WINDOWS = ("window", "session_window")
 
@@ -95,6 +96,11 @@ def _windowed(node: exp.Expr, select: exp.Select) -> bool:
     return False
 
 
+def excludes(before: Token, token: Token) -> bool:
+    """Whether it is the EXCEPT of `* EXCEPT (a, b)`, and no set operator."""
+    return token.token_type == TokenType.EXCEPT and before.token_type == TokenType.STAR
+
+
 def _places(text: str) -> list[Place]:
     tokens = tokens_of(text)
     return [_place(tokens, index) for index, token in enumerate(tokens) if token.token_type == TokenType.SELECT]
@@ -102,8 +108,8 @@ def _places(text: str) -> list[Place]:
 
 def _place(tokens: tuple[Token, ...], start: int) -> Place:
     depth, last = 0, start
-    for token in tokens[start:]:
-        if depth == 0 and (token.token_type == TokenType.R_PAREN or token.token_type in _SET):
+    for index, token in enumerate(tokens[start:], start):
+        if depth == 0 and token.token_type in _END and not excludes(tokens[index - 1], token):
             break
         depth += (token.token_type == TokenType.L_PAREN) - (token.token_type == TokenType.R_PAREN)
         last += 1

@@ -14,6 +14,8 @@ from millstream.plan.topology import Topology
 
 _OPS = ("_op", "_gs_op")
 
+_AGGREGATED = "aggregate the rows before they become a changelog, or in the sink `postgres_aggregate`"
+
 
 def event_times_can_be_read(topology: Topology, schemas: Schemas) -> Iterator[Diagnostic]:
     for node in topology.nodes:
@@ -48,7 +50,12 @@ def state_is_not_over_changelogs(topology: Topology, schemas: Schemas) -> Iterat
             schema = schemas.get(name)
             if updating or (schema is not None and any(op in schema.names for op in _OPS)):
                 message = f"`{node.name}` keeps state over the changelog `{updating[0] if updating else name}`, which is not supported yet"
-                yield Diagnostic("MS030", message, node.span, help="aggregate the rows before they become a changelog")
+                yield Diagnostic(
+                    "MS030",
+                    message,
+                    node.span,
+                    help="aggregate the rows before they become a changelog, or in the sink `postgres_aggregate`",
+                )
                 break
 
 

@@ -13,6 +13,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from millstream.errors import Diagnostic, Span, nearest
+from millstream.secrets import telling
 from millstream.spec.tree import Map, Tree, locate
 
 _WANTED = {
@@ -103,12 +104,8 @@ def _diagnostic(detail: ErrorDetails, place: tuple[Any, ...], tree: Tree, what: 
         )
     if kind in {"union_tag_invalid", "union_tag_not_found"}:
         return _wrong_tag(detail, context, place, tree, what)
-    wanted = _WANTED.get(kind)
-    sentence = (
-        f"must be {wanted}, got {shown(detail['input'])}"
-        if wanted
-        else f"{detail['msg'][0].lower()}{detail['msg'][1:]}, got {shown(detail['input'])}"
-    )
+    wanted, got = _WANTED.get(kind), "" if telling(name) else f", got {shown(detail['input'])}"
+    sentence = f"must be {wanted}{got}" if wanted else f"{detail['msg'][0].lower()}{detail['msg'][1:]}{got}"
     return Diagnostic("MS008", f"`{name}` in {what} {sentence}", span)
 
 

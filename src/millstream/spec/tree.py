@@ -14,6 +14,7 @@ from typing import Any
 import yaml
 
 from millstream.errors import Diagnostic, Span, SpecError
+from millstream.secrets import veiled
 
 MAX_BYTES = 2 << 20
 MAX_VALUES = 100_000
@@ -152,7 +153,7 @@ class Reader:
         return self._lines[number] if number < len(self._lines) else ""
 
     def _span(self, line: int, column: int, end: int) -> Span:
-        return Span(self.file, line + 1, column + 1, max(end, column + 1) + 1, self._line(line).rstrip("\r").replace("\t", " "))
+        return Span(self.file, line + 1, column + 1, max(end, column + 1) + 1, veiled(self._line(line).rstrip("\r").replace("\t", " ")))
 
 
 def resolve(text: str) -> Any:

@@ -13,9 +13,9 @@ import pyarrow as pa
 from pydantic import Field, PrivateAttr
 from sqlglot import exp
 
-from millstream.errors import nearest
+from millstream.errors import Diagnostic, RunError, nearest
 from millstream.plan.calls import collected
-from millstream.plan.carrying import carrying
+from millstream.plan.carrying import carrying, lost
 from millstream.plan.changelog import carried
 from millstream.plan.columns import analyse
 from millstream.plan.components import NodeContext, OutputMode, Problem, Windowed
@@ -168,6 +168,7 @@ class Sql(Windowed):
         if self.finishes:
             return _tagged([_run(expand(part), frames, context, self._tables) for part in parts])
         result = _run(expand(parts[0]) if self.stateful else parts[0], frames, context, self._tables)
+        _require_changes(self.text, changes, result.columns, context)
         result = result.withColumn(OP, F.lit("u")) if kind == "running" else result
         return isolated(result, context.name) if context.isolate else result
 
@@ -191,6 +192,12 @@ def _run(sql: str, frames: Mapping[str, DataFrame], context: NodeContext, tables
         catalog = session._jsparkSession.sessionState().catalog()
         for view in views.values():  # not through the public catalog: that would also unpersist what the view shows
             catalog.dropTempView(view)
+
+
+def _require_changes(sql: str, changes: Mapping[str, tuple[str, ...]], columns: list[str], context: NodeContext) -> None:
+    if reason := lost(sql, changes, columns):
+        help_ = "write it as plain SELECTs, or name `_op` in it to say what becomes of updates and deletes"
+        raise RunError(Diagnostic("MS030", f"`{context.name}`: {reason}", help=help_))
 
 
 def _tagged(parts: list[DataFrame]) -> DataFrame:

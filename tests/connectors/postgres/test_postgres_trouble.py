@@ -113,3 +113,18 @@ def test_a_group_needs_one_root_and_one_database(
     )
     assert failure(lambda: run(pipeline(elsewhere))).code == "MS109"
     assert postgres.rows("SELECT count(*) FROM public.g1") == [(0,)]
+
+
+def test_what_is_staged_goes_when_another_sink_fails(
+    postgres: Database, pipeline: Callable[..., Topology], run: Callable[..., Report]
+) -> None:
+    schema = postgres.schema()
+    both = f"type: postgres, from: rows, schema: {schema}, metadata_schema: {schema}"
+    text = f"""
+        connections: {{postgres: {postgres.connection}}}
+        sources: {{rows: {{type: memory, schema: {{id: int64, v: int64}}, rows: [{{id: 1, v: null}}]}}}}
+        sinks: {{good: {{{both}, table: good}}, bad: {{{both}, table: bad, primary_key: v}}}}
+    """
+    assert failure(lambda: run(pipeline(text))).code == "MS116"
+    assert postgres.rows(f"SELECT tablename FROM pg_tables WHERE schemaname = '{schema}' AND tablename LIKE 'stage%'") == []
+    assert postgres.rows(f"SELECT count(*) FROM {schema}.good") == [(0,)]

@@ -12,6 +12,7 @@ from tests.connectors.postgres_source.follower import Follower, ops
 from tests.servers.postgres import Database
 
 from millstream.connectors.postgres.reading.decoding import Seen
+from millstream.connectors.postgres.reading.spool import Spool
 
 Follow = Callable[..., Follower]
 
@@ -75,3 +76,12 @@ def test_an_old_slot_is_taken_up_with_a_new_snapshot(postgres: Database, table: 
     again.at = {"chunk": 0}
     assert ops(again.epoch()) == [("i", 1, "b")]
     assert again.epoch() == []
+
+
+def test_what_it_saw_is_remembered_from_chunk_to_chunk(postgres: Database, table: str, follow: Follow) -> None:
+    """Transactions become visible in another order than they are logged: one that was seen may come after one that was not."""
+    follower = follow(table)
+    first = follower.plan()
+    postgres.run(f"INSERT INTO {table} VALUES (1, 'a')")
+    spool, second = Spool(follower.context.storage), follower.plan()
+    assert second != first and spool.chunk(second["chunk"]).seen == spool.chunk(first["chunk"]).seen != ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import psycopg
 import pytest
@@ -11,6 +12,7 @@ from tests.connectors.postgres_source.follower import Follower, code, ops
 from tests.servers.postgres import Database
 
 from millstream.connectors.postgres.reading import changes
+from millstream.connectors.postgres.reading.spool import Spool
 from millstream.errors import RunError, TransientError
 
 Follow = Callable[..., Follower]
@@ -45,6 +47,19 @@ def test_the_slot_stays_until_rows_are_committed(postgres: Database, table: str,
     assert confirmed(postgres, follower) > before
     assert not list(follower.context.directory.rglob("*.arrow")) and len(list(follower.context.directory.rglob("spool/*.json"))) == 1
     assert follower.epoch() == []
+    after = confirmed(postgres, follower)
+    follower.source.committed(None, follower.at, follower.context)  # type: ignore[arg-type]  # told twice, as after a crash
+    assert confirmed(postgres, follower) == after
+
+
+def test_a_chunk_is_decided_once(postgres: Database, table: str, follow: Follow) -> None:
+    follower = follow(table)
+    number = follower.plan()["chunk"]
+    spool = Spool(follower.context.storage)
+    kept = spool.chunk(number)
+    with pytest.raises(TransientError, match="another process"):
+        spool.add(replace(kept, end=kept.end + 1))
+    assert spool.chunk(number) == kept
 
 
 def test_a_lost_spool_is_read_again_from_the_slot(postgres: Database, table: str, follow: Follow) -> None:
