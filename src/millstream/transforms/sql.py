@@ -168,7 +168,8 @@ class Sql(Windowed):
         if self.finishes:
             return _tagged([_run(expand(part), frames, context, self._tables) for part in parts])
         result = _run(expand(parts[0]) if self.stateful else parts[0], frames, context, self._tables)
-        _require_changes(self.text, changes, result.columns, context)
+        if any(changes.values()):
+            _require_changes(self.text, changes, result.columns, context)
         result = result.withColumn(OP, F.lit("u")) if kind == "running" else result
         return isolated(result, context.name) if context.isolate else result
 
