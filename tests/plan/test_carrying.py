@@ -31,6 +31,10 @@ CHANGES = {"t": ("_op", "_seq"), "raw.t": ("_op",), "plain": ()}
                 "FROM raw.t WHERE ((a) OR `t`._op IN ('u', 'd')) "
             ),
         ),
+        (
+            "SELECT x.* FROM raw.t x UNION ALL SELECT a, * FROM raw.t",
+            "SELECT x.* EXCEPT (_op) , `x`._op AS _op FROM raw.t x UNION ALL SELECT a, * EXCEPT (_op) , `t`._op AS _op FROM raw.t",
+        ),
         ("SELECT id FROM raw.t WHERE _op <> 'd'", "SELECT id , `t`._op AS _op FROM raw.t WHERE _op <> 'd'"),
         ("SELECT * FROM raw.t WHERE _op <> 'd'", "SELECT * FROM raw.t WHERE _op <> 'd'"),
         (
