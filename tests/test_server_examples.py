@@ -36,7 +36,7 @@ def test_the_commands_of_the_readme_work(folder: str, kafka: Cluster, postgres: 
         done = subprocess.run(
             [sys.executable, "-m", "millstream.cli", *command],
             cwd=here,
-            env={**os.environ, "KAFKA": kafka.address, "PGPORT": str(postgres.server.port)},
+            env={**os.environ, "KAFKA": kafka.address, "MILLSTREAM__CONNECTIONS__POSTGRES__PORT": str(postgres.server.port)},
             capture_output=True,
             text=True,
             timeout=150,

@@ -9,6 +9,8 @@ import pytest
 from tests.servers.postgres import Database, postgres
 from tests.servers.redis import Server, redis
 
+pytestmark = pytest.mark.server
+
 __all__ = ["postgres", "redis"]
 Millstream = Callable[..., subprocess.CompletedProcess[str]]
 PIPELINE = """

@@ -17,6 +17,8 @@ from millstream.state.postgres import PostgresStore
 from millstream.state.sqlite import SqliteStore
 from millstream.state.store import Namespace, Store
 
+pytestmark = pytest.mark.server
+
 __all__ = ["postgres"]
 PIPELINE = """
 name: kept

@@ -16,6 +16,8 @@ from millstream.state.tables.spec import CacheSpec, TableSpec, open_store
 from millstream.state.tables.values import fitted
 from millstream.transforms.dynamic_table import DynamicTable
 
+pytestmark = pytest.mark.server
+
 
 @pytest.fixture
 def spec(bench: Bench, request: pytest.FixtureRequest, tmp_path) -> TableSpec:

@@ -22,7 +22,7 @@ from millstream.observe.report import Report
 from millstream.plan.topology import Topology
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
-KILLS = 2
+KILLS = 1
 FOR_EVER = "trigger: {type: continuous}"
 
 
