@@ -89,7 +89,9 @@ class PostgresAggregateSink(PostgresDelivery):
     """The table of the current rows."""
     agg_table: Name
     """The table of the aggregates."""
-    group_by: Annotated[dict[Name, Group], BeforeValidator(_groups)] = Field(default={})
+    group_by: Annotated[dict[Name, Group], BeforeValidator(_groups, json_schema_input_type=dict[str, Group] | list[str] | str)] = Field(
+        default={}
+    )
     """Column of the table → `{from: column of the rows, type: …}`; or a list of columns."""
     aggregate: Annotated[dict[Name, Total], Field(min_length=1)]
     """Column of the table → `{fn: sum, from: column of the rows, type: …}`."""
