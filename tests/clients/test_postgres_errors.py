@@ -5,7 +5,7 @@ from __future__ import annotations
 import psycopg
 import pytest
 
-from millstream.clients.postgres import Address, passing, told
+from millstream.clients.postgres import Address, passing, told, translated
 from millstream.errors import RunError, TransientError
 
 ADDRESS = Address({"host": "h", "port": "1", "dbname": "d", "password": "topsecret"})
@@ -70,3 +70,9 @@ def test_an_error_without_a_state_is_one_of_the_connection(text: str, kind: type
     found = told(psycopg.OperationalError(text), ADDRESS)
     assert (type(found), found.diagnostics[0].code) == (kind, code)
     assert "topsecret" not in str(found)
+
+
+def test_a_statement_that_never_left_is_no_trouble_with_the_server() -> None:
+    """It is a bug, and says so, instead of being tried again for ever."""
+    with pytest.raises(psycopg.ProgrammingError), translated(ADDRESS):
+        raise psycopg.ProgrammingError("the query has 2 placeholders but 1 parameters were passed")

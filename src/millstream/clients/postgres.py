@@ -209,6 +209,9 @@ def literal(text: str) -> str:
 
 
 def _foreign(error: Exception) -> bool:
+    """Whether the server, or the way to it, is to blame. A statement that never left is a mistake of ours."""
+    if type(error).__name__ == "ProgrammingError" and not state_of(error):
+        return False
     return type(error).__module__.partition(".")[0] in {"psycopg", "adbc_driver_manager"} or _STREAMED in str(error)
 
 
