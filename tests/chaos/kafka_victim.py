@@ -15,6 +15,8 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
+from pyspark import cloudpickle
+from tests.chaos import arena
 from tests.chaos.arena import ordered
 
 from millstream.connectors.kafka import sink
@@ -58,6 +60,7 @@ def no_marker(job: Any, lane: int, held: Any) -> None:
 
 def main(pipeline: str, deaths: str, variant: str) -> None:
     os.chdir(Path(pipeline).parent)
+    cloudpickle.register_pickle_by_value(arena)  # the workers do not have the tests
     lanes.passing = mortal(deaths, os.getpid())  # type: ignore[assignment]  # that is the test
     sink.KafkaSink.commit = dying_after_commit(deaths)  # type: ignore[method-assign]  # that is the test
     if variant == "no_marker":
