@@ -97,7 +97,7 @@ def test_every_window_comes_out_once_wherever_it_is_killed(project: Path, moment
     assert again.returncode == 0, again.stderr[-1500:]
     assert windows(project) == expected()
     third = start(project, "")
-    assert "this pipeline finished at" in third.stdout + third.stderr and windows(project) == expected()
+    assert "this job was done at" in third.stdout + third.stderr and windows(project) == expected()
 
 
 def test_without_the_planned_epoch_the_last_window_is_missing(project: Path) -> None:
