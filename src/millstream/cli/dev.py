@@ -57,8 +57,8 @@ def postgres(
 
     _listen()
     with start_postgres(port, progress=narrate) as server:
-        print(server.uri, flush=True)
         narrate(f"Postgres {server.version} is ready; Ctrl-C stops it and removes its data")
+        print(server.uri, flush=True)
         if _served(lambda: server.running):
             return
     narrate("the server has ended by itself")

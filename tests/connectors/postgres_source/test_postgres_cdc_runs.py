@@ -78,7 +78,7 @@ def test_wherever_a_run_ends_every_change_comes_once(
     assert ops(rows) == [("i", 1, "a"), ("i", 2, "b"), ("d", 2, None), ("i", 3, "b"), ("d", 1, None)]
     assert [row["_seq"] for row in rows] == list(range(5)) and report is not None
     assert confirmed(postgres) > before
-    assert not list(tmp_path.rglob("spool/*.arrow"))
+    assert not list((tmp_path / ".millstream").rglob("spool/*.arrow"))
 
 
 def test_a_running_pipeline_outlives_the_server(
