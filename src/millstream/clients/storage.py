@@ -87,8 +87,9 @@ class LocalStorage:
         return sorted(entry.name for entry in folder.iterdir()) if folder.is_dir() else []
 
     def files(self, path: str = "") -> list[str]:
-        folder = self.root / path
-        return sorted(entry.relative_to(folder).as_posix() for entry in folder.rglob("*") if entry.is_file())
+        folder = self.root / path  # walked, not globbed: a folder that goes away meanwhile is no error
+        found = (Path(parent, name) for parent, _, names in os.walk(folder) for name in names)
+        return sorted(entry.relative_to(folder).as_posix() for entry in found)
 
     def size(self, path: str = "") -> int:
         """Bytes of all files below."""
