@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from importlib import metadata
 
 import millstream
 
@@ -37,6 +38,12 @@ def test_the_public_names_are_sorted_and_all_of_them_can_be_had() -> None:
     assert millstream.__all__ == sorted(millstream.__all__)
     assert all(getattr(millstream, name) is not None for name in millstream.__all__)
     assert set(millstream._HOMES) == set(millstream.__all__)
+
+
+def test_every_built_in_source_and_sink_has_a_public_name() -> None:
+    built_in = [entry.value.partition(":") for entry in metadata.entry_points(group="millstream.plugins")]
+    ends = {name for module, _, name in built_in if module.startswith("millstream.connectors.")}
+    assert len(ends) > 10 and ends <= set(millstream.__all__)
 
 
 def test_building_a_plan_imports_no_spark() -> None:

@@ -16,9 +16,13 @@ if TYPE_CHECKING:
     from millstream.connectors.file.sink import FileSink
     from millstream.connectors.file.source import FileSource
     from millstream.connectors.generator.source import GeneratorSource
+    from millstream.connectors.kafka.sink import KafkaSink
     from millstream.connectors.kafka.source import KafkaSource
     from millstream.connectors.memory.sink import MemorySink
     from millstream.connectors.memory.source import MemorySource
+    from millstream.connectors.postgres.aggregate import PostgresAggregateSink
+    from millstream.connectors.postgres.sink import PostgresSink
+    from millstream.connectors.postgres.source import PostgresSource
     from millstream.connectors.print.sink import PrintSink
     from millstream.errors import Diagnostic, MillstreamError
     from millstream.observe.report import Report
@@ -66,9 +70,13 @@ _HOMES = {
     "FileSink": "connectors.file.sink",
     "FileSource": "connectors.file.source",
     "GeneratorSource": "connectors.generator.source",
+    "KafkaSink": "connectors.kafka.sink",
     "KafkaSource": "connectors.kafka.source",
     "MemorySink": "connectors.memory.sink",
     "MemorySource": "connectors.memory.source",
+    "PostgresAggregateSink": "connectors.postgres.aggregate",
+    "PostgresSink": "connectors.postgres.sink",
+    "PostgresSource": "connectors.postgres.source",
     "PrintSink": "connectors.print.sink",
     "Diagnostic": "errors",
     "MillstreamError": "errors",
@@ -127,6 +135,7 @@ __all__ = [
     "FileSource",
     "Flow",
     "GeneratorSource",
+    "KafkaSink",
     "KafkaSource",
     "KeyState",
     "KeyedStream",
@@ -136,6 +145,9 @@ __all__ = [
     "MemorySource",
     "MillstreamError",
     "Moment",
+    "PostgresAggregateSink",
+    "PostgresSink",
+    "PostgresSource",
     "PrintSink",
     "ProcessFunction",
     "Report",

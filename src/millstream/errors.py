@@ -32,6 +32,10 @@ class Span:
     """The line as written, kept here so that showing it needs no file."""
 
 
+_WIDEST = 120
+"""Characters of a line that are shown."""
+
+
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
     """One problem. The message stands alone; `detail` and `help` are further lines."""
@@ -70,9 +74,18 @@ class Diagnostic:
         span, margin = self.span, " " * len(str(self.span.line))
         lines = [f"{margin}--> {span.file}:{span.line}:{span.column}"]
         if span.text:
-            caret = " " * (span.column - 1) + "^" * max(1, span.end - span.column)
-            lines += [f"{margin} |", f"{span.line} | {span.text}", f"{margin} | {caret}"]
+            text, caret = _excerpt(span)
+            lines += [f"{margin} |", f"{span.line} | {text}", f"{margin} | {caret}"]
         return lines
+
+
+def _excerpt(span: Span) -> tuple[str, str]:
+    """The line and its caret; of a line that no terminal holds, the part around the caret."""
+    start = max(0, span.column - 1 - _WIDEST // 3) if len(span.text) > _WIDEST else 0
+    part = span.text[start : start + _WIDEST]
+    text = ("…" if start else "") + part + ("…" if start + _WIDEST < len(span.text) else "")
+    before = span.column - 1 - start + bool(start)
+    return text, " " * before + "^" * max(1, min(span.end - span.column, len(text) - before))
 
 
 class MillstreamError(Exception):

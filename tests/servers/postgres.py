@@ -45,6 +45,10 @@ class Database:
         with psycopg.connect(self.address.text, autocommit=True) as connection:
             return connection.execute(query).fetchall()
 
+    def staged(self) -> list[tuple[Any, ...]]:
+        """The staging tables that are there."""
+        return self.rows("SELECT tablename FROM pg_tables WHERE schemaname = 'millstream' AND starts_with(tablename::text, 'stage_')")
+
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[Database]:

@@ -56,9 +56,10 @@ sinks:
 """
 
 
-def test_a_delete_removes_its_key_and_memory_stays_between_epochs(pipeline: Callable, run: Callable) -> None:
-    rows = [{"id": 0, "user_id": "a", "_op": "i"}, {"id": 1, "user_id": "b", "_op": "i"}, {"id": 2, "user_id": "a", "_op": "d"}]
-    got = step(pipeline(LIVE), run, rows, {})
+@pytest.mark.parametrize("op", ["_op", "_gs_op"])
+def test_a_delete_removes_its_key_and_memory_stays_between_epochs(pipeline: Callable, run: Callable, op: str) -> None:
+    rows = [{"id": 0, "user_id": "a", op: "i"}, {"id": 1, "user_id": "b", op: "i"}, {"id": 2, "user_id": "a", op: "d"}]
+    got = step(pipeline(LIVE.replace("_op", op)), run, rows, {})
     assert [(row["a"], row["b"]) for row in got] == [(True, False), (True, True), (False, True)]
 
 

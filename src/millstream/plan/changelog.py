@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-OPS = ("_op", "_gs_op")
+OP = "_op"
+OPS = (OP, "_gs_op")
 SEQUENCE = "_seq"
 INSERT, UPDATE, DELETE = "i", "u", "d"
 

@@ -7,12 +7,11 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from millstream.errors import Diagnostic, nearest
+from millstream.plan.changelog import OPS
 from millstream.plan.components import Transform, Windowed
 from millstream.plan.nodes import Node
 from millstream.plan.schemas import Schemas
 from millstream.plan.topology import Topology
-
-_OPS = ("_op", "_gs_op")
 
 _AGGREGATED = "aggregate the rows before they become a changelog, or in the sink `postgres_aggregate`"
 
@@ -48,14 +47,9 @@ def state_is_not_over_changelogs(topology: Topology, schemas: Schemas) -> Iterat
         updating = [above.name for above in topology.upstream(node.name)[:-1] if _updates(above)]
         for name in node.inputs:
             schema = schemas.get(name)
-            if updating or (schema is not None and any(op in schema.names for op in _OPS)):
+            if updating or (schema is not None and any(op in schema.names for op in OPS)):
                 message = f"`{node.name}` keeps state over the changelog `{updating[0] if updating else name}`, which is not supported yet"
-                yield Diagnostic(
-                    "MS030",
-                    message,
-                    node.span,
-                    help="aggregate the rows before they become a changelog, or in the sink `postgres_aggregate`",
-                )
+                yield Diagnostic("MS030", message, node.span, help=_AGGREGATED)
                 break
 
 

@@ -111,7 +111,7 @@ def _diagnostic(detail: ErrorDetails, place: tuple[Any, ...], tree: Tree, what: 
 
 def _value_error(reason: str, name: str, what: str, span: Span) -> Diagnostic:
     code = "MS013" if "secret" in reason else "MS016" if "function" in reason else "MS008"
-    return Diagnostic(code, f"`{name}` in {what}: {reason}", span)
+    return Diagnostic(code, f"`{name}` in {what}: {reason}" if name else f"{what}: {reason}", span)
 
 
 def _wrong_tag(detail: ErrorDetails, context: dict[str, Any], place: tuple[Any, ...], tree: Tree, what: str) -> Diagnostic:

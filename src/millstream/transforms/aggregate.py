@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, ClassVar
 
 import pyarrow as pa
 
+from millstream.plan.changelog import OP
 from millstream.plan.components import NodeContext, OutputMode, Problem, Transform
 from millstream.plan.options import Columns
 from millstream.transforms.checks import only, quoted
 from millstream.transforms.keys import key_problems, keyed, with_rejects
-from millstream.transforms.totals import OP, Aggregates, aggregate_problems, columns_of, output_of
+from millstream.transforms.totals import Aggregates, aggregate_problems, columns_of, output_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

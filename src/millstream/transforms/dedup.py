@@ -10,6 +10,7 @@ import pyarrow as pa
 from pydantic import Field
 
 from millstream.errors import Diagnostic, RunError
+from millstream.plan.changelog import SEQUENCE
 from millstream.plan.components import NodeContext, Problem, Transform
 from millstream.plan.options import Columns, Duration
 from millstream.transforms.checks import only
@@ -17,7 +18,7 @@ from millstream.transforms.deduplication import KEPT, Deduplication
 from millstream.transforms.emitting import SIDE, Shape
 from millstream.transforms.inspection import shown
 from millstream.transforms.keys import flat_key_problems
-from millstream.transforms.stateful import SEQUENCE, Keyed, travelling
+from millstream.transforms.stateful import Keyed, travelling
 from millstream.transforms.wholes import WholeRunner
 
 if TYPE_CHECKING:

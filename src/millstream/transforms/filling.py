@@ -12,12 +12,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from millstream.errors import Diagnostic, RunError, nearest
+from millstream.plan.changelog import DELETE, op_of
 from millstream.plan.components import NodeContext
 from millstream.plan.tables import LookupTable
 from millstream.state.tables.spec import open_store
 from millstream.state.tables.values import fitted
 from millstream.transforms.tablefunctions import settled
-from millstream.transforms.totals import OP
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -30,7 +30,8 @@ def fill(table: LookupTable, frame: DataFrame, context: NodeContext) -> int:
     if rows.num_columns == 1 and rows.column_names != [table.key]:
         rows = rows.rename_columns([table.key])
     latest = _latest(_shaped(rows, schema, table), table.key)
-    gone = pc.equal(latest[OP], "d") if OP in latest.column_names else None
+    op = op_of(latest.column_names)
+    gone = pc.equal(latest[op], DELETE) if op else None
     store = open_store(spec, schema)
     try:
         if gone is not None and pc.any(gone).as_py():
@@ -52,8 +53,8 @@ def _shaped(rows: pa.Table, schema: pa.Schema, table: LookupTable) -> pa.Table:
             raise RunError(Diagnostic("MS134", message, help=nearest(field.name, rows.column_names)))
         column = rows[field.name].combine_chunks()
         arrays[field.name] = fitted(column, field.type, table.name) if field.name == table.key else _cast(column, field, table.name)
-    if OP in rows.column_names:
-        arrays[OP] = rows[OP]
+    if op := op_of(rows.column_names):
+        arrays[op] = rows[op]
     return pa.table(arrays).filter(pc.is_valid(arrays[table.key]))
 
 

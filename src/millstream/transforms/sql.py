@@ -16,7 +16,7 @@ from sqlglot import exp
 from millstream.errors import Diagnostic, RunError, nearest
 from millstream.plan.calls import collected
 from millstream.plan.carrying import carrying, lost
-from millstream.plan.changelog import carried
+from millstream.plan.changelog import OP, carried
 from millstream.plan.columns import analyse
 from millstream.plan.components import NodeContext, OutputMode, Problem, Windowed
 from millstream.plan.lateness import closes
@@ -30,7 +30,6 @@ from millstream.plan.tablejoins import joins_in, with_views
 from millstream.plan.tables import LookupTable
 from millstream.transforms.isolation import isolated
 from millstream.transforms.tablefunctions import function_name, key_problems, registered
-from millstream.transforms.totals import OP
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from millstream.plan.changelog import SEQUENCE
 from millstream.plan.components import NodeContext
 from millstream.plan.options import Duration
 from millstream.transforms.checks import quoted
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 WATERMARK = "spark.watermarkDelayMs"
-SEQUENCE = "_seq"
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,6 @@ from millstream.transforms.checks import types_of, unknown_columns
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
-OP = "_op"
 Aggregates = Annotated[dict[str, Expression], Field(min_length=1)]
 _NUMERIC = (exp.Sum, exp.Avg, exp.Stddev, exp.StddevPop, exp.StddevSamp, exp.Variance, exp.VariancePop, exp.Median)
 

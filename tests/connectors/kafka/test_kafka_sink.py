@@ -69,9 +69,10 @@ def test_rows_of_a_changelog_go_in_the_order_of_their_source(sent: Callable[...,
     assert [json.loads(message.value())["n"] for message in messages] == list(range(59, -1, -1))
 
 
-def test_deletes_are_tombstones(sent: Callable[..., list[Any]]) -> None:
-    messages = sent("key: k", "SELECT k, n, if(n = 1, 'd', 'i') AS _op FROM m", rows=ROWS[:2])
-    assert {message.key(): message.value() for message in messages}[b"k1"] is None
+@pytest.mark.parametrize("op", ["_op", "_gs_op"])
+def test_deletes_are_tombstones(sent: Callable[..., list[Any]], op: str) -> None:
+    messages = sent("key: k", f"SELECT k, n, if(n = 1, 'd', 'i') AS {op} FROM m", rows=ROWS[:2])
+    assert {message.key(): message.value() for message in messages} == {b"k0": b'{"k":"k0","n":0}', b"k1": None}
     assert {message.key(): dict(message.headers()) for message in messages} == {b"k0": {"dbz.op": b"c"}, b"k1": {"dbz.op": b"d"}}
 
 

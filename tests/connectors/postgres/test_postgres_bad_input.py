@@ -44,12 +44,13 @@ def test_the_row_is_named_and_nothing_is_written(
     schema = postgres.schema()
     postgres.run(f"CREATE TABLE {schema}.other (id bigint primary key)")
     postgres.run(f"CREATE TABLE {schema}.t (id bigint primary key, {table.format(schema=schema)})")
-    rows = [{"id": 1, "v": None}, {"id": 77, **bad}, {"id": 3, "v": None}]
+    rows, before = [{"id": 1, "v": None}, {"id": 77, **bad}, {"id": 3, "v": None}], postgres.staged()
     found = failure(write, schema, f"id: int64, {columns}", json.dumps(rows).replace("\\u0000", "\\0"), "primary_key: id")
     assert found.code == "MS116"
     assert said in found.message
     assert '{"id": 77}' in found.detail
     assert postgres.rows(f"SELECT count(*) FROM {schema}.t") == [(0,)]
+    assert postgres.staged() == before
 
 
 def test_a_null_key_is_refused(postgres: Database, write: Callable[..., Any]) -> None:

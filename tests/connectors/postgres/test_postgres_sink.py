@@ -69,7 +69,18 @@ def test_appending_a_changelog_keeps_what_happened(postgres: Database, write: Ca
 
 
 def test_staged_rows_do_not_stay(postgres: Database, write: Callable[..., Any]) -> None:
-    staged = "SELECT tablename FROM pg_tables WHERE schemaname = 'millstream' AND starts_with(tablename::text, 'stage_')"
-    before = postgres.rows(staged)  # of tests whose epoch was refused
+    before = postgres.staged()  # of tests that kill
     write(postgres.schema(), "id: int64", [{"id": 1}])
-    assert postgres.rows(staged) == before
+    assert postgres.staged() == before
+
+
+@pytest.mark.parametrize("mode", ["upsert", "replace"])
+def test_of_plain_rows_with_one_key_the_last_counts(postgres: Database, write: Callable[..., Any], mode: str) -> None:
+    """By the rows' order, or by `_seq`, which runs backwards here."""
+    ordered, backwards = postgres.schema(), postgres.schema()
+    rows: list[dict[str, Any]] = [{"id": n % 3, "v": n} for n in range(100)]
+    write(ordered, "id: int64, v: int64", rows, f"primary_key: id, mode: {mode}")
+    assert postgres.rows(f"SELECT * FROM {ordered}.t ORDER BY id") == [(0, 99), (1, 97), (2, 98)]
+    numbered = [row | {"_seq": -row["v"]} for row in rows]
+    write(backwards, "id: int64, v: int64, _seq: int64", numbered, f"primary_key: id, mode: {mode}", name="q")
+    assert postgres.rows(f"SELECT id, v FROM {backwards}.t ORDER BY id") == [(0, 0), (1, 1), (2, 2)]

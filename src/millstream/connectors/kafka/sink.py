@@ -20,11 +20,12 @@ from millstream.connectors.kafka.schemas.registering import Registration
 from millstream.connectors.kafka.values import sink_problems
 from millstream.connectors.kafka.writing import properties
 from millstream.connectors.kafka.writing.delivery import Delivery
-from millstream.connectors.kafka.writing.encoding import SEQUENCE, Encoding, encoded, message_of
+from millstream.connectors.kafka.writing.encoding import Encoding, encoded, message_of
 from millstream.connectors.kafka.writing.fitting import required, told_apart
 from millstream.connectors.kafka.writing.logbook import Logbook
 from millstream.connectors.kafka.writing.options import ColumnHeader, KafkaSinkOptions
 from millstream.connectors.kafka.writing.target import NewTopic, find, known, require_client, target_of
+from millstream.plan.changelog import SEQUENCE
 from millstream.plan.components import Epoch, Guarantee, LedgerEntry, NodeContext, Problem, Sink, Staged
 
 if TYPE_CHECKING:

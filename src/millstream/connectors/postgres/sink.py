@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from millstream.clients.postgres import connected
 from millstream.connectors.postgres.writing import trial
-from millstream.connectors.postgres.writing.columns import Column, columns_of, defined, travelling
+from millstream.connectors.postgres.writing.columns import PLACE, Column, columns_of, defined, placed, travelling
 from millstream.connectors.postgres.writing.delivering import PostgresDelivery
 from millstream.connectors.postgres.writing.merging import Merge, Mode
 from millstream.connectors.postgres.writing.options import PostgresSinkOptions
@@ -78,7 +78,8 @@ class PostgresSink(PostgresSinkOptions, PostgresDelivery):
         return self.problems_of(next(iter(inputs.values()), None))
 
     def collapses(self, columns: Iterable[str], context: NodeContext) -> tuple[str, ...]:
-        return context.primary_key if self.deduplicate and self._mode(context, columns) != "append" else ()
+        mode = self._mode(context, columns)
+        return context.primary_key if self.deduplicate and mode != "append" and op_of(columns) else ()  # of plain rows the merge picks
 
     def judged(self, frame: DataFrame, context: NodeContext) -> DataFrame:
         from pyspark import cloudpickle
@@ -93,12 +94,12 @@ class PostgresSink(PostgresSinkOptions, PostgresDelivery):
         result = frame.limit(0).withColumn(trial.REJECT, F.lit(None).cast("struct<raw: string, error: string>")).schema
         function = trial.judged(job)
         with shipping.by_value(cloudpickle, context.directory, function, postgres):
-            return travelling(frame, plan.columns, row).mapInArrow(function, result)  # type: ignore[arg-type]  # it gets an iterator
+            return travelling(placed(frame), plan.columns, row).mapInArrow(function, result)  # type: ignore[arg-type]  # it gets an iterator
 
     def stage(self, frame: DataFrame, epoch: Epoch) -> Staged:
         assert epoch.context is not None
         plan, blame = self._plan(frame, epoch.context, epoch.time), partial(self._blame, frame, epoch.context)
-        return self.staged(frame, plan.columns, plan.merge.target.wanted.key, epoch, plan.merge.statements, blame)
+        return self.staged(placed(frame), plan.columns, plan.merge.target.wanted.key, epoch, plan.merge.statements, blame)
 
     def _mode(self, context: NodeContext, columns: Iterable[str]) -> Mode:
         mode = self.mode or ("upsert" if context.primary_key else "append")
@@ -118,8 +119,14 @@ class PostgresSink(PostgresSinkOptions, PostgresDelivery):
         kept = tuple(column for column in columns if not op or column.name not in {op, SEQUENCE})
         target = self._target(kept, context)
         written = tuple(column for column in kept if column.name in target.columns)
-        merge = Merge(target, written, mode, op, self.on_conflict, self.update_where, self.soft_delete or "", time)
-        return Plan((*written, *(column for column in columns if op and column.name == op)), merge)
+        latest = self._latest(names) if context.primary_key and mode != "append" and not op else ()
+        merge = Merge(target, written, mode, op, self.on_conflict, self.update_where, self.soft_delete or "", latest, time)
+        beside = [column for column in (*columns, PLACE) if column.name in (op, *latest) and column not in written]
+        return Plan((*written, *beside), merge)
+
+    def _latest(self, names: Iterable[str]) -> tuple[str, ...]:
+        """What says which of several plain rows with one key is the last."""
+        return (*([SEQUENCE] if SEQUENCE in names else []), PLACE.name) if self.deduplicate else ()
 
     def _target(self, columns: tuple[Column, ...], context: NodeContext) -> Target:
         """The table; looked at once per run, and again when the columns change."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from millstream.clients.kafka import Offsets
 from millstream.connectors.kafka.reading.parsing import Part
+from millstream.plan.changelog import OP, SEQUENCE
 from millstream.plan.components import REJECT
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ METADATA: Mapping[str, str] = {
     "__kafka_key": "binary",
 }
 """Column → type, in the order of the source's documentation."""
-CHANGES: Mapping[str, str] = {"_op": "string", "_seq": "int64"}
+CHANGES: Mapping[str, str] = {OP: "string", SEQUENCE: "int64"}
 """The columns of a changelog. Messages of one key share a partition, so the offset is their order."""
 TRACE = "traceparent"
 """The column, and the header, of the W3C's trace context."""
@@ -114,7 +115,7 @@ def _chosen(rows: DataFrame, decoding: Decoding) -> DataFrame:
 
     named = {field.name: column for part in decoding.parts for field, column in zip(part.schema, part.columns(), strict=True)}
     if decoding.changes:
-        named |= {"_op": _operation(decoding), "_seq": F.col("offset")}
+        named |= {OP: _operation(decoding), SEQUENCE: F.col("offset")}
     if decoding.trace:
         given = _header(TRACE)
         named[TRACE] = F.when(given.rlike(_TRACEPARENT), given)

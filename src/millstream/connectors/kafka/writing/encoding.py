@@ -15,12 +15,12 @@ from millstream.connectors.kafka.reading.parsing import Format
 from millstream.connectors.kafka.schemas.registering import Registration
 from millstream.connectors.kafka.schemas.registry import REGISTERED
 from millstream.errors import Diagnostic, RunError
+from millstream.plan.changelog import DELETE, INSERT, SEQUENCE, UPDATE, op_of
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-OP, SEQUENCE = "_op", "_seq"
-_DEBEZIUM = {"i": "c", "u": "u", "d": "d"}
+_DEBEZIUM = {INSERT: "c", UPDATE: "u", DELETE: "d"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +46,12 @@ def encoded(frame: DataFrame, encoding: Encoding) -> DataFrame:
     """`key`, `value` and `headers` of every row, in the frame's order, and its place in the source where the row knows that."""
     from pyspark.sql import functions as F
 
-    changes = OP in frame.columns
-    if changes and encoding.deletes == "tombstone" and not encoding.key:
+    op = op_of(frame.columns)
+    if op and encoding.deletes == "tombstone" and not encoding.key:
         message = f"`{encoding.node}` writes deletes as tombstones, and a tombstone without a key deletes nothing"
         raise RunError(Diagnostic("MS007", message, help="give `key`, or `deletes: row` or `deletes: drop`"))
-    if changes and encoding.deletes == "drop":
-        frame = frame.where(F.coalesce(F.col(OP) != "d", F.lit(True)))
+    if op and encoding.deletes == "drop":
+        frame = frame.where(F.coalesce(F.col(op) != DELETE, F.lit(True)))
     order = [F.col(SEQUENCE)] if SEQUENCE in frame.columns else []
     return frame.select(*order, *[column.alias(name) for name, column in message_of(frame, encoding).items()])
 
@@ -60,11 +60,11 @@ def message_of(frame: DataFrame, encoding: Encoding) -> dict[str, Column]:
     """What a row becomes: `key`, `value`, and `headers` if there are any."""
     from pyspark.sql import functions as F
 
-    changes = OP in frame.columns
+    op = op_of(frame.columns)
     value = _value(frame, encoding)
-    if changes and encoding.deletes == "tombstone":
-        value = F.when(F.coalesce(F.col(OP) != "d", F.lit(True)), value)
-    headers = _headers(frame, encoding, changes)
+    if op and encoding.deletes == "tombstone":
+        value = F.when(F.coalesce(F.col(op) != DELETE, F.lit(True)), value)
+    headers = _headers(frame, encoding, op)
     return {"key": _key(frame, encoding), "value": value, **({} if headers is None else {"headers": headers})}
 
 
@@ -100,7 +100,7 @@ def _value_columns(frame: DataFrame, encoding: Encoding) -> list[str]:
     """Those that the user names, or all that are no header and not the operation; of text and bytes there is one: no key either."""
     if encoding.value:
         return list(encoding.value)
-    left = [name for name in frame.columns if name not in encoding.dynamic.values() and name not in (OP, TRACE)]
+    left = [name for name in frame.columns if name not in encoding.dynamic.values() and name not in (op_of(frame.columns), TRACE)]
     if encoding.format in {"string", "bytes"}:
         return ["value"] if "value" in left else [name for name in left if name not in encoding.key][:1] or left[:1]
     return left
@@ -123,7 +123,7 @@ def _key(frame: DataFrame, encoding: Encoding) -> Column:
     return joined.cast("binary")
 
 
-def _headers(frame: DataFrame, encoding: Encoding, changes: bool) -> Column | None:
+def _headers(frame: DataFrame, encoding: Encoding, op: str) -> Column | None:
     from pyspark.sql import functions as F
 
     kinds = dict(frame.dtypes)
@@ -132,10 +132,10 @@ def _headers(frame: DataFrame, encoding: Encoding, changes: bool) -> Column | No
     for name, column in {**traced, **encoding.dynamic}.items():
         cell = F.col(_quoted(column))
         values[name] = cell if kinds[column] == "binary" else cell.cast("string").cast("binary")
-    if changes:
+    if op:
         code = F.lit(None).cast("string")
         for ours, theirs in _DEBEZIUM.items():
-            code = F.when(F.col(OP) == ours, F.lit(theirs)).otherwise(code)
+            code = F.when(F.col(op) == ours, F.lit(theirs)).otherwise(code)
         values["dbz.op"] = code.cast("binary")
     if not values:
         return None

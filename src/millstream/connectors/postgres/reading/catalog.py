@@ -16,11 +16,12 @@ import pyarrow as pa
 from millstream.clients.postgres import NAME_BYTES, Address, PostgresOptions, quoted
 from millstream.connectors.postgres.reading.types import arrow_type, selected
 from millstream.errors import Diagnostic, RunError, nearest
+from millstream.plan.changelog import OP, SEQUENCE
 
 if TYPE_CHECKING:
     import psycopg
 
-CHANGES = ("_op", "_seq")
+CHANGES = (OP, SEQUENCE)
 """What a changed row has besides its columns."""
 _NAME = re.compile(r'(?:"((?:[^"]|"")+)"|([^."]+))(?:\.(?:"((?:[^"]|"")+)"|([^."]+)))?')
 _SESSION = {

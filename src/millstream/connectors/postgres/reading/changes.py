@@ -25,6 +25,7 @@ from millstream.connectors.postgres.reading.rows import Shape
 from millstream.connectors.postgres.reading.slots import Names, State, locked, peek, require_published, require_slot, state
 from millstream.connectors.postgres.reading.snapshot import batches
 from millstream.connectors.postgres.reading.spool import Chunk, Spool, Writing
+from millstream.plan.changelog import OP
 
 _START = "start.json"
 _CHUNK_MESSAGES = 500_000
@@ -99,7 +100,7 @@ class Changes:
             cursor.execute(f"SELECT {self.table.selection} FROM {self.table.sql}")
             for batch in batches(cursor.fetch_record_batch(), self.table):
                 ops = pa.repeat(pa.scalar("i", pa.string()), batch.num_rows)
-                writing.write(pa.Table.from_batches([batch]).append_column("_op", ops))
+                writing.write(pa.Table.from_batches([batch]).append_column(OP, ops))
         writing.flush()
         return Chunk(1, found.confirmed, writing.seq, 0, tuple(writing.files), seen)
 

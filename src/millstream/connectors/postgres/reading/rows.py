@@ -17,6 +17,7 @@ from millstream.connectors.postgres.reading.pgoutput import DELETE, INSERT, Imag
 from millstream.connectors.postgres.reading.texts import Places
 from millstream.connectors.postgres.reading.types import from_text
 from millstream.errors import Diagnostic, RunError
+from millstream.plan.changelog import OP, SEQUENCE
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +31,7 @@ class Shape:
 
     @property
     def full(self) -> pa.Schema:
-        return pa.schema([*self.schema, pa.field("_op", pa.string()), pa.field("_seq", pa.int64())])
+        return pa.schema([*self.schema, pa.field(OP, pa.string()), pa.field(SEQUENCE, pa.int64())])
 
 
 def rows(images: Images, relation: Relation, shape: Shape) -> tuple[Places, pa.Table]:
@@ -45,7 +46,7 @@ def rows(images: Images, relation: Relation, shape: Shape) -> tuple[Places, pa.T
     order = np.concatenate([images.index[gone & images.has_old] * 2, images.index[images.has_new] * 2 + 1])
     arrays = [_typed([old.filter(was), new], shape, at) for at, (old, new) in enumerate(zip(before, after, strict=True))]
     written = pa.concat_arrays([pa.array(["d"] * int(gone.sum()), pa.string()), pa.array(ops, pa.string())])
-    return order, pa.table([*arrays, written], names=[*shape.schema.names, "_op"])
+    return order, pa.table([*arrays, written], names=[*shape.schema.names, OP])
 
 
 def _column(tuples: Tuples, relation: Relation, name: str) -> pa.Array:

@@ -19,6 +19,7 @@ from numpy import arange
 from millstream.clients.storage import Storage
 from millstream.connectors.postgres.reading.places import Place
 from millstream.errors import Diagnostic, RunError, TransientError
+from millstream.plan.changelog import SEQUENCE
 
 FOLDER = "spool"
 _FILE_BYTES = 64 << 20
@@ -89,7 +90,7 @@ class Writing:
 
     def write(self, rows: pa.Table) -> None:
         numbers = pa.array(arange(self.seq, self.seq + rows.num_rows), pa.int64())
-        self._held.append(rows.append_column("_seq", numbers).cast(self.schema))
+        self._held.append(rows.append_column(SEQUENCE, numbers).cast(self.schema))
         self.seq += rows.num_rows
         self._bytes += rows.nbytes
         if self._bytes >= _FILE_BYTES:

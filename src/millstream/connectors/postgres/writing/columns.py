@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Literal
 
 from millstream.clients.postgres import NAME_BYTES, quoted
 from millstream.errors import Diagnostic, RunError
-from millstream.plan.changelog import SEQUENCE, op_of
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
@@ -54,6 +53,17 @@ class Column:
     """How it becomes text first, where it must."""
 
 
+PLACE = Column("_millstream_place", "bigint", "bigint")
+"""Where a row stands in its epoch."""
+
+
+def placed(frame: DataFrame) -> DataFrame:
+    """With the rows' places: as long as nothing has shuffled them, they stand in the order of their source."""
+    from pyspark.sql import functions as F
+
+    return frame.withColumn(PLACE.name, F.monotonically_increasing_id())
+
+
 def columns_of(frame: DataFrame, arrays: Arrays, types: dict[str, str]) -> tuple[Column, ...]:
     """The columns of a frame."""
     found = tuple(_column(field.name, field.dataType, arrays, types.get(field.name, "")) for field in frame.schema.fields)
@@ -83,11 +93,6 @@ def cast(source: str, staged: str, target: str) -> str:
     """An expression of a staging table's type as one of the target's."""
     base = re.sub(r"\(.*?\)", "", target)
     return source if base == staged or base in _CUT else f"{source}::{base}"
-
-
-def without_changes(names: list[str]) -> list[str]:
-    """The columns that a keyed table holds: what happened to a row, and in which order, is not one of them."""
-    return [name for name in names if name not in {op_of(names), SEQUENCE}]
 
 
 def defined(columns: tuple[Column, ...], required: tuple[str, ...]) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -95,11 +96,17 @@ def commit(works: Sequence[tuple[Work, Epoch]]) -> None:
     except TransientError:
         raise
     except MillstreamError as error:
-        found = error.diagnostics[0]
-        if blamed is None or not state_of(error.__cause__ or error).startswith(ROWS_TO_BLAME):
-            raise
-        row = blamed.blame()
-        raise RunError(refusal(sink, found.message.partition("refuses: ")[2], row) if row else found) from error
+        told = _naming_the_row(error, blamed, sink)
+        for work, _ in works:
+            give_up(work)
+        raise told from error
+
+
+def _naming_the_row(error: MillstreamError, blamed: Work | None, sink: str) -> MillstreamError:
+    if blamed is None or not state_of(error.__cause__ or error).startswith(ROWS_TO_BLAME):
+        return error
+    row = blamed.blame()
+    return RunError(refusal(sink, error.diagnostics[0].message.partition("refuses: ")[2], row)) if row else error
 
 
 def _require_one_database(works: Sequence[tuple[Work, Epoch]]) -> None:
@@ -136,6 +143,12 @@ def discard(work: Work) -> None:
     if work.attempts:
         with connected(work.address) as connection:
             _drop(connection, work.tables)
+
+
+def give_up(work: Work) -> None:
+    """Remove what is staged, if that can be done: the next start would."""
+    with suppress(MillstreamError):
+        discard(work)
 
 
 def _drop(connection: psycopg.Connection[Any], tables: Sequence[str]) -> None:

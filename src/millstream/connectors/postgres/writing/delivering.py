@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, ClassVar
 from millstream.clients.postgres import PostgresOptions, connected, quoted, require_client
 from millstream.connectors.postgres.writing import committing
 from millstream.connectors.postgres.writing.columns import Column, defined, travelling
-from millstream.connectors.postgres.writing.committing import Work, discard, prefix, refuse, stage, sweep
+from millstream.connectors.postgres.writing.committing import Work, discard, give_up, prefix, refuse, stage, sweep
 from millstream.connectors.postgres.writing.ledger import Ledger
 from millstream.connectors.postgres.writing.options import PostgresTarget
 from millstream.connectors.postgres.writing.reaching import reached
 from millstream.connectors.postgres.writing.staging import Job
+from millstream.errors import RunError
 from millstream.plan.components import Epoch, LedgerEntry, NodeContext, Staged
 
 if TYPE_CHECKING:
@@ -53,8 +54,12 @@ class PostgresDelivery(PostgresTarget):
         address = self.address()
         job = Job(address.text, quoted(self.metadata_schema), prefix(epoch.context, epoch.sink), defined(columns, key))
         attempts = stage(travelling(frame, columns).coalesce(self.connections), job, epoch.context)
-        refuse(attempts, epoch.sink, address, blame)
         work = Work(address, Ledger(self.metadata_schema), tuple(attempts), statements, blame)
+        try:
+            refuse(attempts, epoch.sink, address, blame)
+        except RunError:
+            give_up(work)
+            raise
         return Staged(work.rows, work)
 
     def commit(self, staged: Staged, epoch: Epoch) -> None:

@@ -1,6 +1,9 @@
 """Staged rows become rows of the table: the statements of the one transaction that commits an epoch.
 
-They read staging tables that hold each key once. What comes from the user are names, quoted, and operators from a fixed list.
+Of plain rows with one key the last one counts. The rows are sorted in any case, to be written in the order of the index, so that picking it
+costs nothing more. Changelogs come with each key once already: their rows go into two statements.
+
+What comes from the user are names, quoted, and operators from a fixed list.
 """
 
 from __future__ import annotations
@@ -32,17 +35,25 @@ class Merge:
     on_conflict: Conflict = "update"
     update_where: Mapping[str, Operator] = field(default_factory=dict)
     soft_delete: str = ""
+    latest: tuple[str, ...] = ()
+    """Staged columns that say which row of a key is the last; empty when each key is there once."""
     time: str = ""
     """The epoch's time: when soft deletes happened."""
 
     def statements(self, tables: Sequence[str]) -> Iterator[str]:
         """What is to be executed, in order, for rows in these tables."""
-        rows = " UNION ALL ".join(f"SELECT * FROM {table}" for table in tables)
+        rows = self._last(" UNION ALL ".join(f"SELECT * FROM {table}" for table in tables))
         if self.mode == "replace":
             yield f"DELETE FROM {self.target.name}"
         if self.op and self.target.wanted.key:
             yield self._deletion(rows)
         yield self._insertion(rows)
+
+    def _last(self, rows: str) -> str:
+        if not self.latest:
+            return rows
+        key, order = listed(self.target.wanted.key), ", ".join(f"{quoted(name)} DESC NULLS LAST" for name in self.latest)
+        return f"SELECT DISTINCT ON ({key}) * FROM ({rows}) AS r ORDER BY {key}, {order}"
 
     def _insertion(self, rows: str) -> str:
         values = ", ".join(cast(f"s.{quoted(each.name)}", each.staged, self.target.columns[each.name]) for each in self.columns)
