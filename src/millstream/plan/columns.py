@@ -16,6 +16,7 @@ from sqlglot.schema import MappingSchema
 from millstream.plan import types
 from millstream.plan.expressions import columns_in
 from millstream.plan.query import Place, Query, place_of
+from millstream.plan.selects import window_calls
 
 _SIMPLE = {
     exp.DType.BOOLEAN: "bool",
@@ -124,8 +125,9 @@ def _unknown(query: Query, tree: exp.Expr, known: Mapping[str, pa.Schema]) -> tu
         options = tuple(name for schema in tables.values() if schema is not None for name in schema.names)
         aliases = {alias.alias.lower() for alias in scope.expression.find_all(exp.Alias)} | {alias.lower() for alias in tables}
         lambdas = {argument.name.lower() for function in scope.expression.find_all(exp.Lambda) for argument in function.expressions}
+        grouped = {call.name.lower() for call in window_calls(scope.expression)} if isinstance(scope.expression, exp.Select) else set()
         for column in scope.columns:
-            if column.parts[0].name.lower() not in names | aliases | lambdas or (
+            if column.parts[0].name.lower() not in names | aliases | lambdas | grouped or (
                 _table_of(column, tables) and column.name.lower() not in names
             ):
                 found.append((column.name, place_of(query.text, column), options))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
@@ -40,12 +40,13 @@ def diagnose(
     error: ValidationError, tree: Tree, what: str, models: Iterable[type[BaseModel]], prefix: tuple[Any, ...] = ()
 ) -> list[Diagnostic]:
     """All findings of one validation. `what` names the block, such as "source `orders`"."""
-    fields = [name for model in models for name in field_names(model)]
-    found = _without_echoes(error.errors(include_url=False, include_context=True), fields)
+    models = list(models)
+    found = _without_echoes(error.errors(include_url=False, include_context=True), models)
+    placed = [(prefix + _own(detail["loc"], tree, prefix, models), detail) for detail in found]
     shown: dict[tuple[Any, ...], Diagnostic] = {}
-    for detail in found:
-        place = prefix + _own(detail["loc"], tree, prefix)
-        shown.setdefault((place, detail["type"] == "missing" and detail["loc"]), _diagnostic(detail, place, tree, what, fields))
+    for place, detail in placed:
+        if not _outdone(place, detail, placed):
+            shown.setdefault((place, detail["type"] == "missing" and detail["loc"]), _diagnostic(detail, place, tree, what, models))
     return list(shown.values())
 
 
@@ -53,18 +54,41 @@ def field_names(model: type[BaseModel]) -> list[str]:
     return [info.alias or name for name, info in model.model_fields.items()]
 
 
+def fields_at(location: tuple[Any, ...], models: list[type[BaseModel]]) -> list[str]:
+    """What can be written at a place inside a block."""
+    here = models
+    for step in location:
+        inner = [
+            each for model in here for name, info in model.model_fields.items() if step in (name, info.alias) for each in _models_in(info)
+        ]
+        chosen = [
+            model for model in here if step in (model.__name__, *get_args(getattr(model.model_fields.get("type"), "annotation", None)))
+        ]
+        here = inner or chosen or here
+    return [name for model in here for name in field_names(model)]
+
+
+def _models_in(annotation: Any) -> list[type[BaseModel]]:
+    """The models that an annotation mentions."""
+    annotation = getattr(annotation, "annotation", annotation)
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [annotation]
+    return [model for part in get_args(annotation) for model in _models_in(part)]
+
+
 def unknown_field(name: str, what: str, span: Span, known: Iterable[str]) -> Diagnostic:
     help_ = "inside {…} a text with a comma is quoted" if " " in name else nearest(name, known)
     return Diagnostic("MS006", f"unknown field `{name}` in {what}", span, help=help_)
 
 
-def _own(location: tuple[Any, ...], tree: Tree, prefix: tuple[Any, ...]) -> tuple[Any, ...]:
+def _own(location: tuple[Any, ...], tree: Tree, prefix: tuple[Any, ...], models: list[type[BaseModel]]) -> tuple[Any, ...]:
     """The steps that exist in the file: pydantic puts the names of union members in between."""
     own: list[Any] = []
     for index, step in enumerate(location):
         here = _descend(tree, (*prefix, *own))
         inside = isinstance(here, Map) and str(step) in here.entries
-        if inside or (isinstance(step, int) and not isinstance(here, Map)) or index == len(location) - 1:
+        last = index == len(location) - 1
+        if inside or (isinstance(step, int) and not isinstance(here, Map)) or (last and step in fields_at(location[:-1], models)):
             own.append(step)
     return tuple(own)
 
@@ -79,17 +103,29 @@ def _descend(tree: Tree, path: tuple[Any, ...]) -> Tree | None:
     return current
 
 
-def _without_echoes(details: list[ErrorDetails], fields: list[str]) -> list[ErrorDetails]:
-    unknown = [str(detail["loc"][-1]) for detail in details if detail["type"] == "extra_forbidden"]
-    meant = {match for word in unknown for match in get_close_matches(word, fields, n=1, cutoff=0.6)}
-    return [detail for detail in details if not (detail["type"] == "missing" and str(detail["loc"][-1]) in meant)]
+def _outdone(place: tuple[Any, ...], detail: ErrorDetails, placed: list[tuple[tuple[Any, ...], ErrorDetails]]) -> bool:
+    """Of several things that a value may be, only the one that it resembles has findings inside it: the others say nothing new."""
+    speaking = {"missing", "extra_forbidden", "value_error"}
+    deeper = (other for other, _ in placed if len(other) > len(place) and other[: len(place)] == place)
+    return detail["type"] not in speaking and bool(place) and any(deeper)
 
 
-def _diagnostic(detail: ErrorDetails, place: tuple[Any, ...], tree: Tree, what: str, fields: list[str]) -> Diagnostic:
+def _without_echoes(details: list[ErrorDetails], models: list[type[BaseModel]]) -> list[ErrorDetails]:
+    unknown = [detail["loc"] for detail in details if detail["type"] == "extra_forbidden"]
+    meant = {
+        (*location[:-1], match)
+        for location in unknown
+        for match in get_close_matches(str(location[-1]), fields_at(location[:-1], models), n=1, cutoff=0.6)
+    }
+    return [detail for detail in details if not (detail["type"] == "missing" and detail["loc"] in meant)]
+
+
+def _diagnostic(detail: ErrorDetails, place: tuple[Any, ...], tree: Tree, what: str, models: list[type[BaseModel]]) -> Diagnostic:
     kind, name = detail["type"], str(place[-1]) if place else ""
     context: dict[str, Any] = detail.get("ctx") or {}
     if kind == "extra_forbidden":
-        return unknown_field(name, what, locate(tree, place, key=True), fields if len(detail["loc"]) == 1 else ())
+        inside = f"`{place[-2]}` of {what}" if len(detail["loc"]) > 1 and len(place) > 1 else what
+        return unknown_field(name, inside, locate(tree, place, key=True), fields_at(detail["loc"][:-1], models))
     if kind == "missing":
         return Diagnostic("MS007", f"{what} needs `{name}`", locate(tree, place[:-1], key=True))
     span = locate(tree, place)

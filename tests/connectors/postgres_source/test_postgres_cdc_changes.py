@@ -28,6 +28,17 @@ def test_rows_that_are_there_come_first_then_changes(postgres: Database, table: 
     assert follower.epoch() == []
 
 
+def test_rows_of_all_partitions_are_followed(postgres: Database, follow: Follow) -> None:
+    name = f"{postgres.schema()}.t"
+    postgres.run(f"CREATE TABLE {name} (id int PRIMARY KEY, name text) PARTITION BY RANGE (id)")
+    postgres.run(f"CREATE TABLE {name}1 PARTITION OF {name} FOR VALUES FROM (0) TO (10)", f"INSERT INTO {name} VALUES (1, 'a')")
+    follower = follow(name)
+    assert ops(follower.epoch()) == [("i", 1, "a")]
+    postgres.run(f"CREATE TABLE {name}2 PARTITION OF {name} FOR VALUES FROM (10) TO (20)", f"INSERT INTO {name} VALUES (2, 'b'), (12, 'c')")
+    postgres.run(f"UPDATE {name} SET id = id + 10 WHERE id = 1")
+    assert ops(follower.epoch()) == [("i", 2, "b"), ("i", 12, "c"), ("d", 1, None), ("i", 11, "a")]
+
+
 def test_an_update_of_the_key_is_a_delete_and_an_insert(postgres: Database, table: str, follow: Follow) -> None:
     follower = follow(table, snapshot="never")
     follower.epoch()

@@ -104,6 +104,20 @@ def test_a_server_that_writes_too_little() -> None:
         assert "wal_level" in refused(follower, "MS121")
 
 
+def test_a_slot_that_the_server_gave_up() -> None:
+    """It held back more of the log than the server keeps for it."""
+    with start_postgres(settings=("max_slot_wal_keep_size=1MB", "min_wal_size=32MB", "max_wal_size=32MB")) as server:
+        database = Database(server)
+        database.run("CREATE TABLE t (id int PRIMARY KEY, name text)")
+        follower = Follower(database, "t", server.data.parent)
+        follower.epoch()
+        for _ in range(4):
+            database.run(
+                "INSERT INTO t SELECT g, 'a' FROM generate_series(1, 50000) g", "DELETE FROM t", "SELECT pg_switch_wal()", "CHECKPOINT"
+            )
+        assert "gave up" in refused(follower, "MS122")
+
+
 def test_new_and_lost_columns_stop_the_source_and_nothing_is_lost(postgres: Database, table: str, follow: Follow) -> None:
     follower = follow(table)
     follower.epoch()

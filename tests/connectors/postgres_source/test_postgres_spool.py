@@ -12,6 +12,7 @@ from tests.connectors.postgres_source.follower import Follower, code, ops
 from tests.servers.postgres import Database
 
 from millstream.connectors.postgres.reading import changes
+from millstream.connectors.postgres.reading.slots import Names, advance
 from millstream.connectors.postgres.reading.spool import Spool
 from millstream.errors import RunError, TransientError
 
@@ -50,6 +51,14 @@ def test_the_slot_stays_until_rows_are_committed(postgres: Database, table: str,
     after = confirmed(postgres, follower)
     follower.source.committed(None, follower.at, follower.context)  # type: ignore[arg-type]  # told twice, as after a crash
     assert confirmed(postgres, follower) == after
+
+
+def test_the_slot_does_not_go_back(postgres: Database, table: str, follow: Follow) -> None:
+    follower = follow(table)
+    follower.epoch()
+    before, names = confirmed(postgres, follower), Names(follower.slot, follower.slot, *table.split("."))
+    advance(follower.source.address(), names, 1)
+    assert confirmed(postgres, follower) == before
 
 
 def test_a_chunk_is_decided_once(postgres: Database, table: str, follow: Follow) -> None:
