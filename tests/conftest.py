@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Whatever asks for a server is marked as such."""
     for item in items:
-        if {"postgres", "redis", "own", "server"} & set(getattr(item, "fixturenames", ())):
+        if {"kafka", "registry", "secured", "postgres", "redis", "own", "server"} & set(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.server)
 
 

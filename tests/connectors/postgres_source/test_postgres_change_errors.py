@@ -96,6 +96,7 @@ def test_a_user_who_may_not(postgres: Database, table: str, follow: Follow) -> N
     assert follower.epoch() == []
 
 
+@pytest.mark.server
 def test_a_server_that_writes_too_little() -> None:
     with start_postgres(settings=("wal_level=replica",)) as server:
         with psycopg.connect(server.address.text, autocommit=True) as connection:
@@ -104,6 +105,7 @@ def test_a_server_that_writes_too_little() -> None:
         assert "wal_level" in refused(follower, "MS121")
 
 
+@pytest.mark.server
 def test_a_slot_that_the_server_gave_up() -> None:
     """It held back more of the log than the server keeps for it."""
     with start_postgres(settings=("max_slot_wal_keep_size=1MB", "min_wal_size=32MB", "max_wal_size=32MB")) as server:
