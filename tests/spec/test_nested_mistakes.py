@@ -37,5 +37,12 @@ def test_one_mistake_is_one_finding(wrong: dict[str, str], message: str, help_: 
     assert found.span is not None
 
 
+def test_a_dynamic_table_with_a_mistake_is_not_taken_for_a_stream() -> None:
+    broken = "tiers: {type: dynamic_table, backend: memory, keys: id, columns: {tier: string}}"
+    query = 'named: {type: sql, sql: "SELECT o.id, t.tier FROM orders o LEFT JOIN tiers t ON o.id = t.id"}'
+    text = PIPELINE.format(**RIGHT).replace("transforms:\n", f"transforms:\n  {broken}\n  {query}\n")
+    assert [found.message for found in loads(text).errors] == ["unknown field `keys` in transform `tiers`"]
+
+
 def test_without_mistakes_there_is_nothing_to_tell() -> None:
     assert not loads(PIPELINE.format(**RIGHT)).errors

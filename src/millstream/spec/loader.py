@@ -87,8 +87,9 @@ class _Loader:
         functions = tuple(builder.functions(root.entries.get("functions")))
         directory = self.path.parent.absolute()
         topology = Topology(name, tuple(nodes), settings, connections, tests, directory, origins, functions=functions)
-        broken = builder.broken
-        findings = [finding for finding in check(topology) if not (broken and _follows_from(finding, builder.broken_names))]
+        broken = builder.broken_names
+        readers = {node.name for node in nodes if broken & set(node.inputs)}
+        findings = [finding for finding in check(topology) if not (broken and _follows_from(finding, broken, readers))]
         return Loaded(topology, tuple(dict.fromkeys([*self.problems, *findings])))
 
     def _root(self, text: str) -> Map:
@@ -165,11 +166,12 @@ class _Loader:
         return cases
 
 
-def _follows_from(finding: Diagnostic, broken: set[str]) -> bool:
-    """Whether a finding is only the echo of a node that could not be built."""
+def _follows_from(finding: Diagnostic, broken: set[str], readers: set[str]) -> bool:
+    """Whether a finding is only the echo of a node that could not be built: what reads it may look like something else."""
     if finding.code in {"MS022", "MS023"}:
         return True
-    return finding.code in {"MS012", "MS031"} and any(f"`{name}`" in finding.message for name in broken)
+    names = {"MS012": broken, "MS031": broken, "MS030": readers}.get(finding.code, set())
+    return any(f"`{name}`" in finding.message for name in names)
 
 
 def case_problems(topology: Topology) -> list[Diagnostic]:
