@@ -1,0 +1,101 @@
+"""What can be wrong with a pipeline's file."""
+
+from __future__ import annotations
+
+from millstream.codes.code import Code
+
+FILES: dict[str, Code] = {
+    "MS001": Code(
+        "the file cannot be read",
+        "The path does not exist, is a directory, or may not be read by this user; or it is not UTF-8 text.",
+        "Check the path and its permissions. A pipeline is one YAML file.",
+    ),
+    "MS002": Code(
+        "the YAML does not parse",
+        "The file breaks YAML's grammar. The usual causes are a tab used for indentation, a missing space after a colon, "
+        "and a quote that is never closed.",
+        "Go to the line shown. YAML indents with spaces only.",
+    ),
+    "MS003": Code(
+        "a key appears twice",
+        "YAML readers commonly let the second one win in silence, and half of the configuration disappears.",
+        "Rename or remove one of the two; the message shows both lines.",
+    ),
+    "MS004": Code(
+        "the file is too large",
+        "A pipeline of more than 2 MB, or one whose anchors expand to more than 100,000 values, is a mistake or an attack.",
+        "Point at the pipeline and not at its data; write repeated parts out.",
+    ),
+    "MS005": Code(
+        "the file holds no pipeline",
+        "It is empty, or its top level is not a map with `sources` and `sinks`.",
+        "`millstream init` writes a pipeline to start from.",
+    ),
+    "MS006": Code(
+        "unknown field",
+        "The component has no option of that name. A misspelt option that is ignored in silence is worse than an error.",
+        "Use the nearest name shown, or `millstream schema` for all of them.",
+    ),
+    "MS007": Code("a field is missing", "The component cannot work without it.", "Add the field that is named in the message."),
+    "MS008": Code(
+        "a value does not fit its field",
+        "The value has the wrong type or is outside of what the field accepts.",
+        "The message says what was expected and what was given.",
+    ),
+    "MS009": Code(
+        "a duration or size is not readable",
+        "Durations are a number and a unit: `500ms`, `10s`, `5m`, `1h`, `2d`. Sizes: `64KB`, `128MB`, `1GB`.",
+        "Write the number together with its unit.",
+    ),
+    "MS010": Code(
+        "unknown component type",
+        "No source, transform or sink of that name is built in or installed as a plugin.",
+        "Check the spelling; install the package that brings the component.",
+    ),
+    "MS011": Code(
+        "a variable is not set",
+        "`${NAME}` is replaced by the environment variable NAME, and there is none.",
+        "Export it, or give a default: `${NAME:-value}`. A literal `${` is written `$${`.",
+    ),
+    "MS012": Code(
+        "unknown input",
+        "`from`, or a table in a SQL query, names a node that the pipeline does not have.",
+        "Use the nearest name shown. Names of sources and transforms can be inputs, names of sinks cannot.",
+    ),
+    "MS013": Code(
+        "a secret cannot be used",
+        "`secret://env/NAME` and `secret://file/PATH` are read when the pipeline starts, and only where a field takes secrets.",
+        "Set the variable or create the file. A field that is shown in plans and logs never takes a secret.",
+    ),
+    "MS014": Code(
+        "unknown connection",
+        "`connection` names an entry that is neither in `millstream.yaml` nor in the pipeline's `connections`.",
+        "Add it under `connections:`, or use the nearest name shown.",
+    ),
+    "MS015": Code(
+        "unknown column type",
+        "Types carry Arrow's names: int8 … int64, float32, float64, string, binary, bool, date, timestamp, decimal(p,s), "
+        "list<T>, struct<name: T>, map<K, V>.",
+        "Use the nearest type. Spark has no unsigned integers: take the next larger signed one.",
+    ),
+    "MS016": Code(
+        "the function cannot be loaded",
+        "`module:function` or `path.py:function` does not lead to a callable; or its file fails when imported.",
+        "The message names the step that failed. Paths are relative to the pipeline's file.",
+    ),
+    "MS017": Code(
+        "a name is not allowed",
+        "Names of nodes are letters, digits, `_`, `-` and dots, and start with a letter; names that start with `_` are ours.",
+        "Rename the node.",
+    ),
+    "MS018": Code(
+        "the function does not say what type it returns",
+        "Spark has to know the type of every column before a row is read, and a Python function does not tell by itself.",
+        'Decorate it with `@millstream.function(returns="int64")`, or write the type beside its name under `functions`.',
+    ),
+    "MS019": Code(
+        "the function has the name of one of Spark's own",
+        "It would take the place of Spark's function in every query of the session.",
+        "Give it another name under `functions`; the name in Python can stay.",
+    ),
+}

@@ -1,0 +1,102 @@
+"""What can be wrong with a plan."""
+
+from __future__ import annotations
+
+from millstream.codes.code import Code
+
+PLANS: dict[str, Code] = {
+    "MS020": Code(
+        "two nodes share a name",
+        "A name is a node's identity in plans, metrics and checkpoints.",
+        "Rename one of them.",
+    ),
+    "MS021": Code("the nodes form a cycle", "Rows would go round forever.", "Break the cycle that the message shows."),
+    "MS022": Code(
+        "nothing reads this node",
+        "The node feeds no sink, so it would never run.",
+        "Connect it to a sink, or remove it.",
+    ),
+    "MS023": Code(
+        "the pipeline has no sink or no source",
+        "Without both ends nothing flows.",
+        "Add a sink; `print` shows rows on the terminal and `blackhole` counts them.",
+    ),
+    "MS024": Code(
+        "unknown column",
+        "The input does not have that column.",
+        "Use the nearest name shown; `millstream plan` prints the columns of every node.",
+    ),
+    "MS025": Code(
+        "the primary key is not in the schema",
+        "Every column of `primary_key` must come out of the node.",
+        "Select the column, or take it out of the key.",
+    ),
+    "MS026": Code(
+        "the sink cannot take this column",
+        "The sink or its format has no way to hold the column's type, or needs a column that is not there.",
+        "Cast the column in a transform before the sink.",
+    ),
+    "MS027": Code("the expression does not parse", "It is not an expression of Spark SQL.", "See the place marked in the message."),
+    "MS028": Code(
+        "the query could not be checked without Spark",
+        "The query uses syntax that the offline checker does not know. Spark may well accept it.",
+        "`millstream plan` asks Spark itself.",
+    ),
+    "MS029": Code(
+        "the aggregate does not fit",
+        "The expression is not an aggregate, or adds up a column that is not a number.",
+        "The message names the column and its type; cast it before.",
+    ),
+    "MS030": Code(
+        "a stream cannot answer this query yet",
+        "A windowed aggregate gives each window once, complete. What stands above it must go window by window (GROUP BY, PARTITION BY or a "
+        "join on the window); ORDER BY and LIMIT would need all windows at once. Without a window, results change for ever: HAVING, "
+        "conditions on totals, DISTINCT and joins would have to take rows back, which comes with a later version.",
+        "Group by `window(…)`, use the `join` or `dedup` transform, or do the last step where the results are read.",
+    ),
+    "MS031": Code(
+        "the dead-letter sink does not exist",
+        "`{dead_letter: NAME}` must name a sink of the pipeline.",
+        "Add the sink; it needs no `from`.",
+    ),
+    "MS032": Code(
+        "on_error cannot isolate rows here",
+        "For `sql`, bad rows can be told apart when the query reads one input with SELECT … FROM … WHERE.",
+        "Split the query: put the part that can fail into a plain SELECT of its own.",
+    ),
+    "MS033": Code(
+        "wrong number of inputs",
+        "Sources take no input, sinks and most transforms take one, `union` and `sql` take several.",
+        "Correct `from`.",
+    ),
+    "MS034": Code(
+        "an unnamed function cannot be written as YAML",
+        "A lambda, a nested function or one from an interactive session has no `module:name` under which to find it again.",
+        "Define the function at the top level of a module. The plan itself runs either way.",
+    ),
+    "MS035": Code(
+        "two schemas do not fit together",
+        "The inputs of a union must have the same columns with types that widen to a common one.",
+        "Select and cast the columns before the union.",
+    ),
+    "MS036": Code(
+        "not supported yet",
+        "The plan is well-formed, and this version has no way to run that part of it.",
+        "See the changelog for what the next versions bring.",
+    ),
+    "MS037": Code(
+        "an event time is missing",
+        "Windows, joins in time and the like close when the watermark passes, so every input needs a column that says when rows happened.",
+        "Add `event_time: {column: COLUMN, watermark: DELAY}` to the node that the message names.",
+    ),
+    "MS038": Code(
+        "this key cannot be used",
+        "Numbers with a fraction are not equal reliably, and maps cannot be compared.",
+        "Round or cast the column before, or take another key.",
+    ),
+    "MS039": Code(
+        "the state would grow without bound",
+        "Without a time limit every row must be remembered for ever.",
+        "Give a time limit, or say `unbounded: true` if the keys are few.",
+    ),
+}
