@@ -89,7 +89,7 @@ def test_closing_does_not_wait_for_one_that_hangs(start: Start) -> None:
     jvm = start("trap '' TERM; exec sleep 60")
     began = time.monotonic()
     jvm.close()
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 30
     assert not jvm.alive
 
 

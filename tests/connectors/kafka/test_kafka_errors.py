@@ -30,7 +30,7 @@ def test_a_broker_that_is_not_there(kafka: Cluster, read: Read) -> None:
     assert "127.0.0.1:1: connection refused" in finding.detail
     assert "nowhere.invalid:9092: " in finding.detail
     assert not isinstance(error, TransientError)
-    assert time.monotonic() - started < 20
+    assert time.monotonic() - started < 60
 
 
 def test_a_topic_that_is_not_there(kafka: Cluster, read: Read) -> None:
@@ -47,7 +47,7 @@ def test_a_login_where_none_is_offered(kafka: Cluster, read: Read, monkeypatch: 
     (finding,) = failure(read, f"topic: t, format: string, security: {security}").diagnostics
     assert finding.code in {"MS090", "MS092"}
     assert "hunter2" not in finding.render()
-    assert time.monotonic() - started < 40
+    assert time.monotonic() - started < 90
 
 
 def test_a_topic_that_was_made_anew(kafka: Cluster, read: Read) -> None:
