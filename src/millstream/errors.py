@@ -137,7 +137,7 @@ class BugError(MillstreamError):
 
 def nearest(word: str, options: Iterable[str]) -> str:
     """`did you mean …?` for a misspelt word, or the list of what exists when nothing is near."""
-    known: Sequence[str] = sorted(options)
+    known: Sequence[str] = sorted(set(options))
     close = get_close_matches(word, known, n=1, cutoff=0.6)
     if close:
         return f"did you mean `{close[0]}`?"
