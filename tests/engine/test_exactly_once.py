@@ -5,13 +5,17 @@ import os
 import signal
 import subprocess
 import sys
-import textwrap
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from millstream import read_committed
+from millstream.engine.checkpoint import QueryCheckpoint
+from millstream.errors import RunError
+from millstream.observe.report import Report
+from millstream.spec.files import load_pipeline
 
 pytestmark = pytest.mark.spark
 PIPELINE = """
@@ -26,7 +30,7 @@ SABOTAGE = """
 import os, signal, sys
 from millstream.connectors.file.sink import FileSink
 from millstream.engine import epochs
-where, number, ledger = sys.argv[1], int(sys.argv[2]), sys.argv[3]
+where, number = sys.argv[1], int(sys.argv[2])
 stage, commit, run = FileSink.stage, FileSink.commit, epochs.EpochLoop._run
 def die():
     os.kill(os.getpid(), signal.SIGKILL)
@@ -42,11 +46,6 @@ def ran(self, frame, n):
     run(self, frame, n)
     if where == "before-spark" and n == number: die()
 FileSink.stage, FileSink.commit, epochs.EpochLoop._run = staged, committed, ran
-if ledger == "off":  # a query that is somebody else after each start: no target recognises its epochs
-    import uuid
-    from millstream.engine.checkpoint import QueryCheckpoint
-    identity = uuid.uuid4().hex
-    QueryCheckpoint.query_id = lambda self: identity
 sys.argv = ["millstream", "run", "p.yaml"]
 from millstream.cli import main
 main()
@@ -65,9 +64,9 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def start(where: str, epoch: int = 2, ledger: str = "on") -> int:
-    command = [sys.executable, "-c", textwrap.dedent(SABOTAGE), where, str(epoch), ledger]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False).returncode
+def killed(where: str, epoch: int = 2) -> bool:
+    command = [sys.executable, "-c", SABOTAGE, where, str(epoch)]
+    return subprocess.run(command, capture_output=True, timeout=120, check=False).returncode == -signal.SIGKILL
 
 
 def repeated(sink: str) -> int:
@@ -77,25 +76,26 @@ def repeated(sink: str) -> int:
 
 
 @pytest.mark.parametrize("where", ["stage", "before-commit", "between-sinks", "before-spark"])
-def test_every_row_arrives_once_wherever_it_is_killed(project: Path, where: str) -> None:
-    assert start(where) == -signal.SIGKILL
-    assert start("nowhere") == 0
+def test_every_row_arrives_once_wherever_it_is_killed(project: Path, run: Callable[..., Report], where: str) -> None:
+    assert killed(where)
+    run(load_pipeline(project / "p.yaml"))
     assert (repeated("one"), repeated("two")) == (0, 0)
 
 
-def test_without_the_ledger_the_epoch_is_written_twice(project: Path) -> None:
-    assert start("before-spark", ledger="off") == -signal.SIGKILL
-    assert start("nowhere", ledger="off") == 0
+def test_without_the_ledger_the_epoch_is_written_twice(project: Path, run: Callable[..., Report], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A query that is somebody else after its start: no target recognises its epochs."""
+    assert killed("before-spark")
+    monkeypatch.setattr(QueryCheckpoint, "query_id", lambda self: "somebody else")
+    run(load_pipeline(project / "p.yaml"))
     assert repeated("one") == 50
 
 
-def test_a_checkpoint_from_another_history_is_refused(project: Path) -> None:
-    assert start("nowhere") == 0
+def test_a_checkpoint_from_another_history_is_refused(project: Path, run: Callable[..., Report]) -> None:
+    run(load_pipeline(project / "p.yaml"))
     offsets = project / ".millstream/p/queries/numbers"
     for name in ("offsets/3", "commits/3", "offsets/.3.crc", "commits/.3.crc"):
         (offsets / name).unlink(missing_ok=True)
     (project / ".millstream/p/_millstream/finished/numbers.json").unlink()
-    done = subprocess.run([sys.executable, "-m", "millstream.cli", "run", "p.yaml"], capture_output=True, text=True, check=False)
-    assert done.returncode == 1
-    assert "MS055" in done.stderr
+    with pytest.raises(RunError, match="MS055"):
+        run(load_pipeline(project / "p.yaml"))
     assert repeated("one") == 0
