@@ -96,17 +96,12 @@ def commit(works: Sequence[tuple[Work, Epoch]]) -> None:
     except TransientError:
         raise
     except MillstreamError as error:
-        told = _naming_the_row(error, blamed, sink)
+        row = blamed.blame() if blamed and state_of(error.__cause__ or error).startswith(ROWS_TO_BLAME) else ""
         for work, _ in works:
             give_up(work)
-        raise told from error
-
-
-def _naming_the_row(error: MillstreamError, blamed: Work | None, sink: str) -> MillstreamError:
-    if blamed is None or not state_of(error.__cause__ or error).startswith(ROWS_TO_BLAME):
-        return error
-    row = blamed.blame()
-    return RunError(refusal(sink, error.diagnostics[0].message.partition("refuses: ")[2], row)) if row else error
+        if row:
+            raise RunError(refusal(sink, error.diagnostics[0].message.partition("refuses: ")[2], row)) from error
+        raise
 
 
 def _require_one_database(works: Sequence[tuple[Work, Epoch]]) -> None:
