@@ -49,8 +49,9 @@ def test_several_inputs(pipeline: Callable, run: Callable) -> None:
     assert sorted(row["id"] for row in _out(topology)) == [1, 3]
 
 
-def test_an_aggregate_over_rows_that_were_held_against_a_table(pipeline: Callable, run: Callable) -> None:
-    select = "SELECT window(at, '1 minute').start AS at, s.tier, count(*) AS n FROM a LEFT JOIN seen s ON a.k = s.k"
+@pytest.mark.parametrize("start", ["window(at, '1 minute').start", "window.start"])
+def test_an_aggregate_over_rows_that_were_held_against_a_table(pipeline: Callable, run: Callable, start: str) -> None:
+    select = f"SELECT {start} AS at, s.tier, count(*) AS n FROM a LEFT JOIN seen s ON a.k = s.k"
     sql = f"{select} GROUP BY window(at, '1 minute'), s.tier"
     topology = pipeline(
         SOURCES + "transforms:\n" + TABLE + f'  s: {{type: sql, sql: "{sql}"}}\nsinks: {{out: {{type: memory, from: s}}}}\n'
