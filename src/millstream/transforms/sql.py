@@ -42,9 +42,9 @@ class Sql(Windowed):
     several inputs, `LATERAL VIEW explode` and every function of Spark can be used; `now()` means the time of the epoch.
     `dynamic_table_check('t', value)`, `dynamic_table_get('t', key)` and `LEFT JOIN t ON …` look rows up in a `dynamic_table`.
 
-    `GROUP BY window(at, '1 hour')` or `session_window(at, '30 minutes')` adds rows up by event time; `window.start` and `window.end` are its
-    edges. What stands above such an aggregate and goes window by window (`ROW_NUMBER`, `COUNT(DISTINCT …)`, an aggregate over it, a join on
-    the window) works too. An aggregate without a window keeps running totals and gives a changelog (`_op`).
+    `GROUP BY window(at, '1 hour')` or `session_window(at, '30 minutes')` adds rows up by event time; its edges are `window.start` and
+    `window.end`. What stands above such an aggregate and goes window by window (`ROW_NUMBER`, `COUNT(DISTINCT …)`, an aggregate over it, a
+    join on the window) works too. An aggregate without a window keeps running totals and gives a changelog (`_op`).
 
     Over a changelog, `_op` and `_seq` stay with their rows whether the query names them or not, and a row that an update takes out of
     `WHERE` leaves as a delete.
