@@ -6,9 +6,8 @@ endif
 VENV := .venv
 BIN := $(VENV)/bin
 TIMED := $(BIN)/python -m tools.timed
-SERVERS := tests/connectors/kafka tests/connectors/postgres tests/connectors/postgres_source tests/tables tests/state
-PROCESSES := tests/chaos tests/dev tests/cli/test_table.py tests/conformance/test_debezium.py tests/test_server_examples.py \
-             tests/test_seed_with_servers.py
+SERVERS := tests/connectors/kafka tests/connectors/postgres tests/connectors/postgres_source tests/tables tests/state tests/chaos tests/dev \
+           tests/cli/test_table.py tests/conformance/test_debezium.py tests/test_server_examples.py tests/test_seed_with_servers.py
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test check lint types contracts fast spark docs bench lock clean
@@ -40,9 +39,8 @@ test: .make/dev ## Lint, types, contracts and the whole test suite
 	          "types" "$(BIN)/mypy" \
 	          "contracts" "$(BIN)/lint-imports" \
 	          "tests without a JVM" "$(BIN)/pytest -m 'not spark and not server'" \
-	          "tests with Spark" "$(BIN)/pytest -m spark $(SERVERS:%=--ignore %) $(PROCESSES:%=--ignore %)" \
-	          "+ tests with servers" "$(BIN)/pytest -m 'spark or server' $(SERVERS)" \
-	          "+ tests with servers and processes" "$(BIN)/pytest -m 'spark or server' $(PROCESSES)"
+	          "tests with Spark" "$(BIN)/pytest -m spark $(SERVERS:%=--ignore %)" \
+	          "+ tests with servers" "$(BIN)/pytest -m 'spark or server' $(SERVERS)"
 
 check: .make/dev ## The quick lane: everything that needs no JVM
 	@$(TIMED) "lint" "$(BIN)/ruff check . && $(BIN)/ruff format --check ." \
