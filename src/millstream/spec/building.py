@@ -27,10 +27,6 @@ class NodeBuilder:
         self.registry, self.problems, self.connections = registry, problems, connections
         self.broken_names: set[str] = set()
 
-    @property
-    def broken(self) -> bool:
-        return bool(self.broken_names)
-
     def section(self, kind: Kind, tree: Tree | None) -> Iterator[Node]:
         if tree is None or (isinstance(tree, Scalar) and tree.value is None):
             return

@@ -53,6 +53,23 @@ def test_the_row_is_named_and_nothing_is_written(
     assert postgres.staged() == before
 
 
+def test_what_other_tasks_have_staged_goes_too(
+    postgres: Database, pipeline: Callable[..., Topology], run: Callable[..., Report], tmp_path: Path
+) -> None:
+    (tmp_path / "in").mkdir()
+    for number in range(4):
+        (tmp_path / f"in/{number}.json").write_text(json.dumps({"id": number, "v": "a\0b" if number == 0 else "ok"}))
+    text = f"""
+        connections: {{postgres: {postgres.connection}}}
+        sources: {{rows: {{type: file, path: in, format: json, schema: {{id: int64, v: string}}, mode: {{type: bounded}}}}}}
+        sinks: {{pg: {{type: postgres, from: rows, schema: {postgres.schema()}, table: t, primary_key: id, connections: 2}}}}
+    """
+    before = postgres.staged()
+    with pytest.raises(MillstreamError, match="invalid byte sequence"):
+        run(pipeline(text))
+    assert postgres.staged() == before
+
+
 def test_a_null_key_is_refused(postgres: Database, write: Callable[..., Any]) -> None:
     schema = postgres.schema()
     found = failure(write, schema, "id: int64, v: string", "[{id: null, v: a}]", "primary_key: id")

@@ -13,7 +13,7 @@ from millstream.connectors.postgres.writing.ledger import Ledger
 from millstream.connectors.postgres.writing.options import PostgresTarget
 from millstream.connectors.postgres.writing.reaching import reached
 from millstream.connectors.postgres.writing.staging import Job
-from millstream.errors import RunError
+from millstream.errors import RunError, TransientError
 from millstream.plan.components import Epoch, LedgerEntry, NodeContext, Staged
 
 if TYPE_CHECKING:
@@ -57,6 +57,8 @@ class PostgresDelivery(PostgresTarget):
         work = Work(address, Ledger(self.metadata_schema), tuple(attempts), statements, blame)
         try:
             refuse(attempts, epoch.sink, address, blame)
+        except TransientError:  # the next start sweeps, when the server answers
+            raise
         except RunError:
             give_up(work)
             raise
