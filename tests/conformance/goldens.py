@@ -67,15 +67,18 @@ def query(name: str) -> str:
     return (HOME / "spark_sql" / f"{name}.sql").read_text()
 
 
-def project(folder: Path, epochs: int = 6) -> None:
-    """Write the pipeline, its functions and its inputs, cut into as many files as epochs are wanted."""
+def project(folder: Path, epochs: int = 6, moving: bool = False) -> None:
+    """Write the pipeline, its functions and its inputs, cut into as many files as epochs are wanted. With a moving watermark windows
+    close one by one, and not all together at the end.
+    """
     for table in ("cars", "impulse"):
         _cut(folder / table, (HOME / "inputs" / f"{table}.json").read_text().splitlines(), epochs)
     (folder / "udfs.py").write_text(FUNCTIONS)
-    (folder / "p.yaml").write_text(yaml.safe_dump(pipeline([name for name in names() if name not in LATER]), sort_keys=False))
+    chosen = [name for name in names() if name not in LATER and (not moving or "window(" in query(name))]
+    (folder / "p.yaml").write_text(yaml.safe_dump(pipeline(chosen, moving), sort_keys=False))
 
 
-def pipeline(chosen: list[str]) -> dict[str, Any]:
+def pipeline(chosen: list[str], moving: bool = False) -> dict[str, Any]:
     files = {"type": "file", "mode": {"type": "bounded"}, "max_files_per_epoch": 1}
     timed = {"event_time": {"column": "timestamp", "watermark": "1m"}}
     sources = {name: {**files, "path": name, "format": "json", "schema": schema, **timed} for name, schema in SCHEMAS.items()}
@@ -84,7 +87,7 @@ def pipeline(chosen: list[str]) -> dict[str, Any]:
         "name": "goldens",
         "functions": {name: f"udfs:{name}" for name in ("double_negative", "my_median_arr", "max_product_arr")},
         "sources": sources,
-        "transforms": {name: {"type": "sql", "sql": query(name)} for name in chosen},
+        "transforms": {name: {"type": "sql", "sql": query(name), **({"late": "fail"} if moving else {})} for name in chosen},
         "sinks": {f"{name}_out": {"type": "file", "from": name, "path": f"out/{name}", "format": "json"} for name in chosen},
     }
 

@@ -23,7 +23,7 @@ from millstream.plan.running import RunOptions
 from millstream.spec.files import load_pipeline
 
 __all__ = ["kafka", "postgres"]
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(400), pytest.mark.skipif(not names(), reason="the golden data is not there")]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(1200), pytest.mark.skipif(not names(), reason="the golden data is not there")]
 COLUMNS = "id: int32, customer_name: string, product_name: string, quantity: int32, price: float64, order_date: int64, status: string"
 PIPELINE = """
 name: debezium
@@ -75,13 +75,13 @@ def test_it_survives_being_killed(written: str, postgres: Database, tmp_path: Pa
     chance, commits = random.Random(6), tmp_path / "ck/queries/dbz/commits"
     for wanted in (3, 8):
         process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
-        deadline = time.monotonic() + 120
+        deadline = time.monotonic() + 400
         while len(list(commits.glob("[0-9]*"))) < wanted and process.poll() is None and time.monotonic() < deadline:
             time.sleep(0.02)
         time.sleep(chance.uniform(0, 0.3))
         assert process.poll() is None, "the run ended before it could be killed"
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=400, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
     assert table(postgres, written) == golden("debezium_pass_through")

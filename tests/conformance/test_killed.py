@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from tests.conformance.goldens import LATER, golden, names, project, result
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(900), pytest.mark.skipif(not names(), reason="the golden data is not there")]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(2400), pytest.mark.skipif(not names(), reason="the golden data is not there")]
 COMMAND = [sys.executable, "-m", "millstream.cli", "run", "p.yaml"]
 
 

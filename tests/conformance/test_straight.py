@@ -31,6 +31,25 @@ def test_the_stream_gives_the_golden_result(ran: Path, name: str) -> None:
     assert result(ran, name) == golden(name)
 
 
+@pytest.fixture(scope="module")
+def moved(tmp_path_factory: pytest.TempPathFactory, spark: object) -> Path:
+    """The windowed queries with a watermark that moves with the rows: `late: fail` says that none is late."""
+    from millstream.engine.engine import SparkEngine
+    from millstream.plan.running import RunOptions
+
+    folder = tmp_path_factory.mktemp("moving")
+    project(folder, moving=True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        SparkEngine(spark).run(load_pipeline(folder / "p.yaml"), RunOptions())  # type: ignore[arg-type]  # the warm session
+    return folder
+
+
+@pytest.mark.parametrize("name", [name for name in names() if name not in LATER and "window(" in query(name)])
+def test_windows_that_close_one_by_one_give_the_golden_result(moved: Path, name: str) -> None:
+    assert result(moved, name) == golden(name)
+
+
 @pytest.mark.parametrize("name", [name for name in names() if name in LATER and not name.startswith("debezium")])
 def test_what_comes_later_is_refused_by_check(name: str, pipeline: Callable[..., object]) -> None:
     from millstream.errors import SpecError

@@ -2,15 +2,16 @@
 
 A node with several readers is persisted when something above it is dear (Python, parsing CSV or JSON); a cheap one is computed again,
 which is faster. A node that gives other rows each time (`rand()`, a function that reads a clock) is staged once in the checkpoint when
-several sinks read it: persisting is no substitute, since an evicted block is computed anew.
+several sinks read it: persisting is no substitute, since an evicted block is computed anew. So are the rows of a sink whose target decides
+which of them are bad: its verdict and the dead letters must be the same when the epoch is repeated.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cached_property, reduce
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from millstream.engine.collapsing import last_per_key
@@ -18,12 +19,11 @@ from millstream.engine.lateness import Lateness
 from millstream.engine.lowering import REJECT_TYPE, Lowering, finished, good, visible
 from millstream.engine.operators import Operators
 from millstream.engine.staging import stage_once
-from millstream.plan.components import REJECT, Sink, Source, Transform
+from millstream.plan.components import REJECT, Sink
 from millstream.plan.cutting import QueryPlan
 from millstream.plan.document import functions_of
 from millstream.plan.function_rules import calls_of
 from millstream.plan.nodes import Node
-from millstream.secrets import MASK
 
 
 class EpochFrames:
@@ -38,9 +38,10 @@ class EpochFrames:
         clock: str,
         time_ms: int,
         operators: Callable[[], Operators] | None = None,
+        accepts: bool = False,
     ) -> None:
         self._plan, self._lowering, self._epoch, self._clock, self._time_ms = plan, lowering, epoch, clock, time_ms
-        self._find_operators, self._source = operators, root
+        self._find_operators, self._source, self._accepts = operators, root, accepts
         self._spark, self._outlet = root.sparkSession, plan.outlet.name
         self._full: dict[str, DataFrame] = {}
         self._persisted: list[DataFrame] = []
@@ -75,8 +76,9 @@ class EpochFrames:
             letters = self._letters(rejecting, belated)
             return good(self._judged(sink, letters)) if sink.isolates else letters
         name = sink.name if sink.isolates else sink.inputs[0]
+        rows = self.rows(name)
         self._count(name)
-        return self.rows(name) if sink.isolates else self._collapsed(sink, self.rows(name))
+        return rows if sink.isolates else self._collapsed(sink, rows)
 
     def _collapsed(self, sink: Node, rows: DataFrame) -> DataFrame:
         """The last row of each key, where the sink wants no more."""
@@ -86,8 +88,9 @@ class EpochFrames:
 
     def for_table(self, table: Node) -> DataFrame:
         """What a dynamic table is filled with in this epoch."""
+        rows = self.rows(table.name)
         self._count(table.name)
-        return self.rows(table.name)
+        return rows
 
     def repeatable(self, sink: Node) -> bool:
         """Whether a sink's rows come out the same when they are computed again: no state, no dice, and no code but Spark's own."""
@@ -99,13 +102,27 @@ class EpochFrames:
 
     def dropped(self) -> dict[str, int]:
         """Bad rows of nodes that drop them: counted, since nobody else will."""
-        counts = {}
-        for node in self._plan.dropping:
-            holder = self._holder(node)
-            self._count(holder)
-            rejects = self._frame(holder).where(F.col(f"{REJECT}.node") == node.name)
-            counts[node.name] = int(rejects._jdf.queryExecution().toRdd().count())
+        return self._counted(self._plan.dropping)
+
+    def told_apart(self, rows: Mapping[str, int]) -> dict[str, int]:
+        """Bad rows by node where several send theirs to one sink, in an epoch that has some; `rows` is what the sinks received."""
+        shared = [self._plan.rejecting(sink) for sink in self._plan.sinks if rows.get(sink.name)]
+        return self._counted(tuple(node for nodes in shared if len(nodes) > 1 for node in nodes))
+
+    def _counted(self, nodes: tuple[Node, ...]) -> dict[str, int]:
+        """One job per frame that holds bad rows of these nodes."""
+        counts = dict.fromkeys((node.name for node in nodes), 0)
+        for node in {self._holder(node): node for node in nodes}.values():
+            found = self._bad(node).groupBy(F.col(f"{REJECT}.node")).count().collect()
+            counts |= {name: rows for name, rows in found if name in counts}
         return counts
+
+    def _bad(self, node: Node) -> DataFrame:
+        """The frame that holds a node's bad rows, about to be read."""
+        holder = self._holder(node)
+        frame = self._frame(holder)
+        self._count(holder)
+        return frame
 
     def release(self) -> None:
         for frame in self._persisted:
@@ -135,10 +152,11 @@ class EpochFrames:
 
     def _kept(self, node: Node, frame: DataFrame) -> DataFrame:
         readers = self._plan.readers(node.name)
-        if readers > 1 and self._varies(node):
-            self.scans += 1
+        if self._judged_by_target(node) or (readers > 1 and self._varies(node)):
+            self._count(node.inputs[0] if node.name != self._outlet else node.name)
             self._materialised.add(node.name)
-            return stage_once(frame, self._lowering.checkpoint, self._plan.name, node.name, self._epoch)
+            anew = self._accepts and self._judged_by_target(node)
+            return stage_once(frame, self._lowering.checkpoint, self._plan.name, node.name, self._epoch, anew=anew)
         if readers > 1 and self._dear(node):
             frame = frame.persist()
             self._persisted.append(frame)
@@ -149,27 +167,25 @@ class EpochFrames:
         late = [self.late.rejects(node) for node in belated] if self.late else []
         parts = [rows for rows in late if rows is not None]
         for node in rejecting:
-            holder = self._holder(node)
-            self._count(holder)
-            frame = self._frame(holder)
-            parts.append(frame.where(F.col(f"{REJECT}.node") == node.name).select(REJECT))
+            parts.append(self._bad(node).where(F.col(f"{REJECT}.node") == node.name).select(REJECT))
         rejects = reduce(DataFrame.unionByName, parts) if parts else self._spark.createDataFrame([], f"{REJECT} {REJECT_TYPE}")
         return rejects.select(
             F.col(f"{REJECT}.node").alias("node"),
             F.lit(self._epoch).cast("long").alias("epoch"),
-            self._masked(F.col(f"{REJECT}.error")).alias("error"),
-            self._masked(F.col(f"{REJECT}.raw")).alias("raw"),
+            F.col(f"{REJECT}.error").alias("error"),
+            F.col(f"{REJECT}.raw").alias("raw"),
             F.timestamp_millis(F.lit(self._time_ms)).alias("time"),
         )
-
-    def _masked(self, text: Column) -> Column:
-        return reduce(lambda masked, value: F.replace(masked, F.lit(value), F.lit(MASK)), self._lowering.hidden, text)
 
     def _judged(self, node: Node, rows: DataFrame) -> DataFrame:
         """The rows that a sink is to receive, those among them that it cannot take as rejects."""
         assert isinstance(node.component, Sink)
         rows = self._collapsed(node, rows)
         return node.component.judged(rows, self._lowering.context(node, self._clock))
+
+    def _judged_by_target(self, node: Node) -> bool:
+        """Whether a sink's bad rows go elsewhere, and the state of its target decides which they are: that is decided once per epoch."""
+        return isinstance(node.component, Sink) and node.component.judges_by_target and node.isolates and bool(node.dead_letter)
 
     def _holder(self, node: Node) -> str:
         """The frame that a node's bad rows are found in: its own, or the root's for what stands above."""
@@ -201,7 +217,7 @@ class EpochFrames:
     def _varies(self, node: Node) -> bool:
         """Whether the node itself, and not only one above that is staged already, gives other rows each time."""
         steps = [step for step in self._above(node) if step.name not in self._materialised]
-        return any(isinstance(step.component, Source | Transform) and not step.component.deterministic for step in steps) or any(
+        return any(map(self._lowering.varies, steps)) or any(
             used.name in self._lowering.varying for step in steps for used in calls_of(step, self._plan.functions)
         )
 

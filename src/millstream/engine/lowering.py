@@ -6,7 +6,7 @@ told apart by the column `REJECT`. Below the root every node that isolates bad r
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
@@ -19,13 +19,17 @@ from pyspark.sql import functions as F
 
 from millstream.engine.checkpoint import Checkpoint
 from millstream.engine.clocks import stamped, watermark_id, watermarked
-from millstream.errors import RunError
-from millstream.plan.components import REJECT, NodeContext, Source, Transform, Windowed
+from millstream.errors import Diagnostic, RunError
+from millstream.logical.gate import Refusal, inexact, per_epoch
+from millstream.plan.components import REJECT, Component, NodeContext, Sink, Source, Transform
 from millstream.plan.cutting import QueryPlan
 from millstream.plan.declarations import UserFunction
 from millstream.plan.nodes import Node
+from millstream.plan.rules import text_place
 from millstream.state.store import Namespace, Store
 
+_NO_TIME = "1970-01-01 00:00:00.000000"
+"""The clock of an epoch that does not run."""
 REJECT_TYPE = "struct<node: string, raw: string, error: string>"
 
 
@@ -38,7 +42,7 @@ class Lowering:
     directory: Path
     schemas: Mapping[str, pa.Schema | None] = field(default_factory=dict)
     hidden: tuple[str, ...] = ()
-    """Values of secrets, which no dead letter may hold."""
+    """Values of secrets, which no text of a run may tell."""
     functions: tuple[UserFunction, ...] = ()
     """The user's functions that SQL can call."""
     memory: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -50,6 +54,10 @@ class Lowering:
 
     dry: bool = False
     """Whether the plan is only looked at."""
+    examined: dict[str, Component] = field(default_factory=dict)
+    """Node → the component whose plan was looked at: an earlier plan, with which a half-done epoch is finished, may have another."""
+    dice: dict[str, bool] = field(default_factory=dict)
+    """Node → whether Spark calls its plan non-deterministic."""
 
     def streaming(self, plan: QueryPlan) -> Stream:
         """The frame that a query's epochs are cut from."""
@@ -71,6 +79,24 @@ class Lowering:
         root = frames[plan.outlet.name]
         return Stream(_tagged(root, plan.root, rejects) if rejects else root, clocks)
 
+    def examine(self, plan: QueryPlan, stream: Stream) -> None:
+        """Build what runs epoch by epoch once on no rows. A step that must not run there, and a changelog that its sink could not apply,
+        are refused before the first epoch is planned.
+        """
+        outlet = plan.outlet
+        empty = self.spark.createDataFrame([], stream.frame.schema)
+        root = finished(outlet, empty, self, _NO_TIME)
+        frames = {outlet.name: good(root) if REJECT in root.columns else root}
+        for node in plan.below:
+            if node.name not in frames and all(name in frames for name in node.inputs):
+                inputs = {name: visible(frames[name], plan.node(name), node) for name in node.inputs}
+                frame = self.lower(node, inputs, self.spark, _NO_TIME)
+                frames[node.name] = good(frame) if REJECT in frame.columns else frame
+        for sink in plan.sinks:
+            if sink.inputs and sink.inputs[0] in frames and isinstance(sink.component, Sink):
+                with _told_at(sink):
+                    sink.component.collapses(frames[sink.inputs[0]].columns, self.context(sink, _NO_TIME))
+
     def lower(
         self,
         node: Node,
@@ -86,14 +112,21 @@ class Lowering:
             self._remember_key(node, node.primary_key or node.component.key_columns(context), read)
             return stamped(read, node, clock, watched)
         assert isinstance(node.component, Transform)
+        known = self.examined.get(node.name) is node.component
+        examining = not node.stateful and not known
         with _told_at(node):
-            applied = node.component.apply({name: frames[name] for name in node.inputs}, context)
+            inputs = {name: frames[name].alias(input_alias(node.name, name)) if examining else frames[name] for name in node.inputs}
+            applied = node.component.apply(inputs, context)
+            if not known:  # asked once per run: the answers do not depend on the epoch
+                _require(inexact(applied) if node.stateful else per_epoch(applied, {}), node)
+                self.dice[node.name] = not node.isolates and _rolls_dice(applied, inputs.values())
+                self.examined[node.name] = node.component
         self._remember_key(node, node.primary_key or self._inherited(node), applied)
         return stamped(applied, node, clock, watched and not node.stateful)
 
     def _marked(self, node: Node, frames: Mapping[str, DataFrame]) -> Mapping[str, DataFrame]:
-        """Inputs of a node that can drop late rows carry a name, by which the rows of an epoch are found again."""
-        if not (node.stateful and isinstance(node.component, Windowed)):
+        """Inputs of a node that keeps state carry a name: its own plan ends there, and the rows of an epoch are found again by it."""
+        if not node.stateful:
             return frames
         return {name: frames[name].alias(input_alias(node.name, name)) for name in node.inputs}
 
@@ -112,6 +145,7 @@ class Lowering:
             shared=self.memory.setdefault("", {}),
             pipeline=self.checkpoint.pipeline,
             primary_key=node.options.primary_key or self._inherited(node),
+            hidden=self.hidden,
             store=Namespace(self.store, node.name) if self.store else None,
         )
 
@@ -121,6 +155,11 @@ class Lowering:
     def _inherited(self, node: Node) -> tuple[str, ...]:
         """The key of the one node that it reads."""
         return self.keys.get(node.inputs[0], ()) if len(node.inputs) == 1 else ()
+
+    def varies(self, node: Node) -> bool:
+        """Whether a node gives other rows each time: by its own word, by Spark's once it has been built, or through a function."""
+        repeatable = not isinstance(node.component, Source | Transform) or node.component.deterministic
+        return not repeatable or self.dice.get(node.name, False)
 
     @cached_property
     def varying(self) -> tuple[str, ...]:
@@ -132,13 +171,32 @@ class Lowering:
         return tuple(used.name for used in self.functions if used.resolve(self.directory).aggregate)
 
 
+def _rolls_dice(applied: DataFrame, given: Iterable[DataFrame]) -> bool:
+    """Whether Spark calls a node's own part non-deterministic. Nodes that tell bad rows apart, and what reads such a source, hold an
+    expression of ours that Spark calls non-deterministic although it is not; there the words of the query decide alone.
+    """
+    return not _repeatable(applied) and all(map(_repeatable, given))
+
+
+def _repeatable(frame: DataFrame) -> bool:
+    return bool(frame._jdf.queryExecution().analyzed().deterministic())
+
+
 @contextmanager
 def _told_at(node: Node) -> Iterator[None]:
     """What a node finds wrong while it is built is told at its place, and not at that of the sink that asked for its rows."""
     try:
         yield
     except RunError as error:
-        raise type(error)([replace(found, span=found.span or node.span) for found in error.diagnostics]) from error
+        raise type(error)([replace(found, span=found.span or node.place("sql") or node.span) for found in error.diagnostics]) from error
+
+
+def _require(refusal: Refusal | None, node: Node) -> None:
+    """A step that is no root runs on the rows of one epoch, and may need no others."""
+    if refusal is None:
+        return
+    at = refusal.origin.within(str(getattr(node.component, "sql", ""))) if refusal.origin else None
+    raise RunError(Diagnostic("MS030", f"`{node.name}`: {refusal.reason}", text_place(node, "sql", *at) if at else node.place("sql")))
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,8 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from millstream.errors import Diagnostic
+from millstream.errors import Diagnostic, Span
+from millstream.plan.nodes import Node
 from millstream.plan.topology import Topology
 from millstream.secrets import SCHEME, Secret
 
@@ -22,13 +23,22 @@ def secrets_of(topology: Topology) -> list[Secret]:
 
 def unreadable(topology: Topology) -> Iterator[Diagnostic]:
     """The secrets of nodes and settings that are not there, each told once."""
-    owners = [(f"{node.kind} `{node.name}`", node.component, node.span) for node in topology.nodes]
     told: set[str] = set()
-    for what, value, span in [*owners, ("settings", topology.settings.spark, None)]:
-        for secret in _secrets_in(value):
-            if secret.reference not in told and (reason := _reason(secret)):
-                told.add(secret.reference)
-                yield Diagnostic("MS013", f"`{secret}` of {what} cannot be read: {reason}", span)
+    for node in topology.nodes:
+        yield from _unreadable(f"{node.kind} `{node.name}`", node.component, node.span, told)
+    yield from _unreadable("settings", topology.settings.spark, None, told)
+
+
+def unreadable_of(node: Node) -> Iterator[Diagnostic]:
+    """The secrets of one node that are not there."""
+    yield from _unreadable(f"{node.kind} `{node.name}`", node.component, node.span, set())
+
+
+def _unreadable(what: str, value: Any, span: Span | None, told: set[str]) -> Iterator[Diagnostic]:
+    for secret in _secrets_in(value):
+        if secret.reference not in told and (reason := _reason(secret)):
+            told.add(secret.reference)
+            yield Diagnostic("MS013", f"`{secret}` of {what} cannot be read: {reason}", span)
 
 
 def _reason(secret: Secret) -> str:

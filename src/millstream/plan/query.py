@@ -6,13 +6,16 @@ offline parser does not understand is left to Spark (`Query.tree` is None then, 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 from sqlglot import ParseError, TokenError, exp, parse, tokenize
 from sqlglot.tokenizer_core import Token, TokenType
+
+from millstream.plan.builtins import AGGREGATES
+from millstream.plan.syntax import Fault, fault_of, no_query, repeated_comma
 
 _CLOCKS = {
     "CURRENT_TIMESTAMP": "TIMESTAMP '{0}'",
@@ -22,6 +25,8 @@ _CLOCKS = {
     "LOCALTIMESTAMP": "TIMESTAMP_NTZ '{0}'",
     "UNIX_TIMESTAMP": "unix_timestamp(TIMESTAMP '{0}')",
 }
+_AROUND = (exp.From, exp.Join, exp.Lateral, exp.CTE, exp.SetOperation, exp.Subquery, exp.In, exp.Exists)
+"""What a subquery stands in when it is no value of an expression."""
 _DISGUISE = "w1ndow"
 _BARE_CLOCKS = {"CURRENT_TIMESTAMP", "CURRENT_DATE", "LOCALTIMESTAMP"}
 _RANDOM = {
@@ -35,7 +40,18 @@ _RANDOM = {
     "MONOTONICALLY_INCREASING_ID",
     "SPARK_PARTITION_ID",
     "INPUT_FILE_NAME",
+    "INPUT_FILE_BLOCK_START",
+    "INPUT_FILE_BLOCK_LENGTH",
+    "REFLECT",
+    "TRY_REFLECT",
+    "JAVA_METHOD",
 }
+_VARYING = {"CURRENT_TIME", "TABLESAMPLE"}
+"""Words that stand without brackets, too."""
+_MOMENT = re.compile(r"\s*(now|today|tomorrow|yesterday)(\s+\S+)?\s*", re.IGNORECASE)
+"""Texts that Spark takes for a time when one is wanted, cast or not: the time at which the query is planned."""
+_IV = 5
+"""Which argument of `aes_encrypt` the initialisation vector is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,16 +81,16 @@ class Query:
 
     text: str
     tree: exp.Expr | None
-    problem: str = ""
+    fault: Fault | None = None
     """Why it could not be parsed."""
 
     @property
     def references(self) -> tuple[Reference, ...]:
         if self.tree is None:
             return ()
-        ctes = {cte.alias for cte in self.tree.find_all(exp.CTE)}
+        ctes = {cte.alias.lower() for cte in self.tree.find_all(exp.CTE)}
         tables = [table for table in self.tree.find_all(exp.Table) if isinstance(table.this, exp.Identifier)]
-        return tuple(_reference(self.text, table) for table in tables if table.db or table.name not in ctes)
+        return tuple(_reference(self.text, table) for table in tables if table.db or table.name.lower() not in ctes)
 
     @property
     def tables(self) -> tuple[str, ...]:
@@ -82,9 +98,9 @@ class Query:
 
     @property
     def deterministic(self) -> bool:
-        return not any(
-            token.text.upper() in _RANDOM and _calls(tokens, i) for tokens in [tokens_of(self.text)] for i, token in enumerate(tokens)
-        )
+        """Whether it gives the same rows each time. When in doubt, it does not."""
+        tokens = tokens_of(self.text)
+        return not any(_varies(tokens, index) for index in range(len(tokens)))
 
     def stateful(self) -> tuple[str, Place | None] | None:
         """The first construct that needs memory across rows."""
@@ -97,6 +113,12 @@ class Query:
         if self.tree is None:
             edits = list(_token_edits(self.text, views))
         return replace(self.text, edits)
+
+    def spelt(self, names: Iterable[str]) -> str:
+        """The text with the names of tables as the nodes are spelt, where only upper and lower case differ."""
+        known = list(names)
+        wanted = {table: [name for name in known if name.lower() == table.lower()] for table in self.tables if table not in known}
+        return replace(self.text, [(r.place, wanted[r.name][0]) for r in self.references if len(wanted.get(r.name, ())) == 1])
 
     def _qualified_columns(self, views: Mapping[str, str]) -> Iterable[tuple[Place, str]]:
         """`raw.orders.id`: two names before the column, where Spark's view has one."""
@@ -112,10 +134,11 @@ def parse_query(text: str) -> Query:
     try:
         trees = [tree for tree in parse(_disguised(text), dialect="spark") if tree is not None]
     except (ParseError, TokenError) as error:
-        details: list[dict[str, Any]] = getattr(error, "errors", [])
-        return Query(text, None, str(details[0]["description"]) if details else str(error))
+        return Query(text, None, fault_of(text, error, tokens_of(text)))
     if len(trees) != 1 or not isinstance(trees[0], exp.Query):
-        return Query(text, None, "expected one SELECT")
+        return Query(text, None, no_query(tokens_of(text)))
+    if slip := repeated_comma(tokens_of(text)):
+        return Query(text, None, slip)
     for call in trees[0].find_all(exp.Anonymous):
         if call.name == _DISGUISE:
             call.set("this", "window")
@@ -161,7 +184,11 @@ def place_of(text: str, node: exp.Expr) -> Place | None:
 
 
 def _place(text: str, *parts: exp.Expr) -> Place:
-    start, end = parts[0].meta.get("start", 0), parts[-1].meta.get("end", 0) + 1
+    return place_between(text, parts[0].meta.get("start", 0), parts[-1].meta.get("end", 0) + 1)
+
+
+def place_between(text: str, start: int, end: int) -> Place:
+    """Two offsets as a place."""
     before = text[:start]
     return Place(start, end, before.count("\n") + 1, start - (before.rfind("\n") + 1) + 1)
 
@@ -197,13 +224,48 @@ def _state_word(node: exp.Expr) -> str:
         return "a window function"
     if isinstance(node, exp.Order | exp.Limit | exp.Offset | exp.Sort):
         return node.key.upper() + (" BY" if isinstance(node, exp.Order | exp.Sort) else "")
-    if isinstance(node, exp.AggFunc) and not node.find_ancestor(exp.Window):
-        return f"the aggregate {node.sql_name() if isinstance(node, exp.Func) else node.key}"
+    if is_aggregate(node) and not node.find_ancestor(exp.Window):
+        return f"the aggregate {node.name if isinstance(node, exp.Anonymous) else node.key}"
+    if word := subquery_word(node) or clause_word(node):
+        return word
     if isinstance(node, exp.SetOperation) and (not isinstance(node, exp.Union) or node.args.get("distinct")):
         return f"{node.key.upper()} without ALL" if isinstance(node, exp.Union) else node.key.upper()
     if isinstance(node, exp.Join) and not isinstance(node.this, exp.Lateral | exp.Unnest):
         return "a join"
     return ""
+
+
+def is_aggregate(node: exp.Expr) -> bool:
+    """Whether a call makes one value of many rows; the parser does not know all of Spark's."""
+    if isinstance(node, exp.Any):  # `any(condition)`, and not the `ANY (…)` of a comparison
+        return isinstance(node.this, exp.Paren) and not isinstance(node.parent, exp.Binary)
+    return isinstance(node, exp.AggFunc) or (isinstance(node, exp.Func) and _called(node) in AGGREGATES)
+
+
+def _called(node: exp.Func) -> str:
+    return str(node.name if isinstance(node, exp.Anonymous | exp.AnonymousAggFunc) else node.sql_name()).lower()
+
+
+def subquery_word(node: exp.Expr) -> str:
+    """What a subquery inside an expression is called, when it reads a table."""
+    if not any(True for _ in node.find_all(exp.Table)):
+        return ""
+    if isinstance(node, exp.Exists):
+        return "EXISTS over a stream"
+    if isinstance(node, exp.In) and node.args.get("query"):
+        return "IN (SELECT …) over a stream"
+    if isinstance(node, exp.Lateral) and isinstance(node.this, exp.Subquery):
+        return "LATERAL over a stream"
+    if isinstance(node, exp.Subquery) and not isinstance(node.parent, _AROUND):
+        return "a subquery of a stream in an expression"
+    return ""
+
+
+def clause_word(node: exp.Expr) -> str:
+    """Clauses of FROM that look at more than one row."""
+    if isinstance(node, exp.Pivot) and not node.args.get("unpivot"):
+        return "PIVOT"
+    return "TABLESAMPLE" if isinstance(node, exp.TableSample) else "OFFSET" if isinstance(node, exp.Offset) else ""
 
 
 @lru_cache(maxsize=512)
@@ -220,6 +282,37 @@ def _calls(tokens: tuple[Token, ...], index: int) -> bool:
 
 def _empty_call(tokens: tuple[Token, ...], index: int) -> bool:
     return _calls(tokens, index) and index + 2 < len(tokens) and tokens[index + 2].token_type == TokenType.R_PAREN
+
+
+def _varies(tokens: tuple[Token, ...], index: int) -> bool:
+    token = tokens[index]
+    word, called = token.text.upper(), _calls(tokens, index)
+    if token.token_type == TokenType.STRING:
+        return bool(_MOMENT.fullmatch(token.text))
+    return word in _VARYING or (called and (word in _RANDOM or (word == "AES_ENCRYPT" and not _fixed_vector(tokens, index))))
+
+
+def _fixed_vector(tokens: tuple[Token, ...], index: int) -> bool:
+    """Whether `aes_encrypt` is told the vector, or needs none; else it rolls dice. An empty vector is as good as none."""
+    arguments = _arguments(tokens, index + 1)
+    if len(arguments) > 2 and [token.text.upper() for token in arguments[2]] == ["ECB"]:
+        return True
+    return len(arguments) >= _IV and [token.text for token in arguments[_IV - 1]] != [""]
+
+
+def _arguments(tokens: tuple[Token, ...], bracket: int) -> list[list[Token]]:
+    """What stands between a call's commas."""
+    found: list[list[Token]] = [[]]
+    depth = 0
+    for token in tokens[bracket:]:
+        depth += {TokenType.L_PAREN: 1, TokenType.R_PAREN: -1}.get(token.token_type, 0)
+        if depth == 0:
+            break
+        if depth == 1 and token.token_type == TokenType.COMMA:
+            found.append([])
+        elif depth > 1 or token.token_type != TokenType.L_PAREN:
+            found[-1].append(token)
+    return found
 
 
 def _token_edits(text: str, views: Mapping[str, str]) -> Iterable[tuple[Place, str]]:

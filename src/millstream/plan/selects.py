@@ -6,16 +6,20 @@ it is the innermost such stretch around any name of its own.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
-from millstream.plan.query import Place, tokens_of
+from millstream.plan.query import Place, is_aggregate, tokens_of
 
 _SET = {TokenType.UNION, TokenType.INTERSECT, TokenType.EXCEPT}
 _END = {*_SET, TokenType.R_PAREN, TokenType.SEMICOLON}
 _AFTER_GROUP = {*_SET, TokenType.HAVING, TokenType.ORDER_BY, TokenType.LIMIT, TokenType.SORT_BY, TokenType.WINDOW, TokenType.OFFSET}
+_UNITS = {"microsecond": 1, "millisecond": 1_000, "second": 1_000_000, "minute": 60_000_000, "hour": 3_600_000_000, "day": 86_400_000_000}
+_UNITS["week"] = 7 * _UNITS["day"]
+_AMOUNT = re.compile(rf"(\d+(?:\.\d+)?)\s*({'|'.join(_UNITS)})s?")
 WINDOWS = ("window", "session_window")
 
 
@@ -58,32 +62,63 @@ def window_calls(select: exp.Select) -> list[exp.Anonymous]:
     return list({id(call): call for call in calls if isinstance(call, exp.Anonymous)}.values())
 
 
+def window_identity(call: exp.Anonymous) -> str:
+    """The kind of a window: equal for windows of the same length, step and origin, whatever column they go by."""
+    lengths = [_length(argument) for argument in call.expressions[1:]]
+    left_out = [*lengths[:1], "0"][len(lengths) - 1 :] if call.name.lower() == "window" else []
+    return " ".join([call.name.lower().removesuffix("_window"), *lengths, *left_out])
+
+
+def _length(argument: exp.Expr) -> str:
+    """A length of time in microseconds where it is written as one, else its text."""
+    text = argument.name if argument.is_string else argument.sql(dialect="spark").removeprefix("INTERVAL").replace("'", "").strip()
+    parts = _AMOUNT.findall(text.lower())
+    if not parts or _AMOUNT.sub("", text.lower()).strip():
+        return text.lower()
+    return str(sum(round(float(amount) * _UNITS[unit]) for amount, unit in parts))
+
+
 def is_window(node: exp.Expr) -> bool:
     return isinstance(node, exp.Anonymous) and node.name.lower() in WINDOWS
 
 
 def resolved(select: exp.Select, key: exp.Expr) -> exp.Expr:
-    """What a key of GROUP BY means: the n-th column, or the column of that name."""
+    """What a key of GROUP BY means: the n-th column of the result, a column of the input, or else the result's column of that name.
+    An input has a column of that name for certain when the alias is computed from one; Spark's plan tells in the other cases.
+    """
     if isinstance(key, exp.Literal) and key.is_int and 0 < int(key.this) <= len(select.selects):
         return select.selects[int(key.this) - 1]
     if isinstance(key, exp.Column) and len(key.parts) == 1:
-        return next((item for item in select.selects if isinstance(item, exp.Alias) and item.alias == key.name), key)
+        aliases = [item for item in select.selects if isinstance(item, exp.Alias) and item.alias.lower() == key.name.lower()]
+        return next((item for item in aliases if not _reads(item, key.name)), key)
     return key
+
+
+def _reads(item: exp.Expr, name: str) -> bool:
+    """Whether an aliased expression is computed from a column of the same name."""
+    return any(column.parts[0].name.lower() == name.lower() for column in item.find_all(exp.Column))
 
 
 def group_columns(select: exp.Select) -> tuple[str, ...]:
     """What the keys of GROUP BY are called in the result; nothing when one of them is not in it."""
     group = select.args.get("group")
     keys = [resolved(select, key).unalias() for key in group.expressions] if group else []
-    names = [next((item.alias_or_name for item in select.selects if item.unalias() == key), "") for key in keys]
+    names = [next((item.alias_or_name for item in select.selects if _same(item.unalias(), key)), "") for key in keys]
     return tuple(names) if all(names) else ()
+
+
+def _same(item: exp.Expr, key: exp.Expr) -> bool:
+    """Whether a column of the result is a key; a column may be named with or without its table."""
+    if isinstance(item, exp.Column) and isinstance(key, exp.Column) and (not item.table or not key.table):
+        return item.name.lower() == key.name.lower()
+    return item == key
 
 
 def aggregates(select: exp.Select) -> bool:
     """Whether the SELECT itself groups or adds up."""
     if select.args.get("group") or select.args.get("having"):
         return True
-    return any(isinstance(node, exp.AggFunc) and not _windowed(node, select) for node in own(select))
+    return any(is_aggregate(node) and not _windowed(node, select) for node in own(select))
 
 
 def _windowed(node: exp.Expr, select: exp.Select) -> bool:

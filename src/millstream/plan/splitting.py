@@ -7,7 +7,7 @@ rows of one epoch. The cut is made in the text: each windowed aggregate becomes 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
@@ -15,8 +15,8 @@ from typing import Literal
 from sqlglot import exp
 
 from millstream.plan.partitions import Refusal, refusals
-from millstream.plan.query import Place, Query, parse_query, place_of, replace
-from millstream.plan.selects import aggregates, end_of_group, own, place_of_select, window_calls
+from millstream.plan.query import Place, Query, clause_word, parse_query, place_of, replace, subquery_word
+from millstream.plan.selects import aggregates, end_of_group, group_columns, own, place_of_select, window_calls, window_identity
 
 PART = "_part_"
 
@@ -41,6 +41,9 @@ def split(text: str) -> Split:
     query = parse_query(text)
     if query.tree is None or query.stateful() is None:
         return Split("stateless")
+    for node in query.tree.walk():
+        if word := subquery_word(node) or clause_word(node):
+            return Split("refused", refusal=Refusal(f"{word} is not supported yet", place_of(query.text, node)))
     windowed = [select for select in query.tree.find_all(exp.Select) if window_calls(select)]
     if not windowed:
         return _running(query, query.tree)
@@ -48,6 +51,16 @@ def split(text: str) -> Split:
     if found is not None:
         return Split("refused", refusal=found)
     return _windowed(query, query.tree, windowed)
+
+
+def window_of(part: str, remembering: Iterable[str] = ()) -> str:
+    """Which windows a part has. Equal for parts whose windows close in the same epochs: of the same length, step and origin, and read from
+    inputs that do not hold rows back themselves.
+    """
+    tree = parse_query(part).tree
+    calls = [call for select in tree.find_all(exp.Select) for call in window_calls(select)] if tree is not None else []
+    held = sorted(name for name in remembering if name in parse_query(part).tables)
+    return " ".join([*(window_identity(call) for call in calls[:1]), *(f"over {name}" for name in held)])
 
 
 def _windowed(query: Query, tree: exp.Expr, windowed: list[exp.Select]) -> Split:
@@ -72,15 +85,52 @@ def _running(query: Query, tree: exp.Expr) -> Split:
     """One aggregate without a window runs in update mode, as long as nothing above it would have to take rows back."""
     adding = [select for select in tree.find_all(exp.Select) if aggregates(select)]
     for node in tree.walk():
-        word = _taking_back(node, adding)
+        word = _taking_back(node, tree, adding)
         if word:
             return Split("refused", refusal=Refusal(f"{word} is not supported yet without a window", place_of(query.text, node)))
     if len(adding) > 1:
         return Split("refused", refusal=Refusal("an aggregate over an aggregate is not supported yet without a window", None))
+    if adding and adding[0].args.get("group") and not _has_grouping_sets(adding[0]) and totals_key(tree, adding[0]) is None:
+        place = place_of(query.text, adding[0].args["group"])
+        return Split(
+            "refused", refusal=Refusal("a result without the columns it is grouped by cannot be updated; add them to SELECT", place)
+        )
     return Split("running", selects=tuple(adding))
 
 
-def _taking_back(node: exp.Expr, adding: list[exp.Select]) -> str:
+def _has_grouping_sets(select: exp.Select) -> bool:
+    """Whether ROLLUP, CUBE or GROUPING SETS make the groups: Spark's plan tells their columns."""
+    group = select.args["group"]
+    return bool(group.args.get("rollup") or group.args.get("cube") or group.args.get("grouping_sets") or group.args.get("all"))
+
+
+def totals_key(tree: exp.Expr, adding: exp.Select) -> tuple[str, ...] | None:
+    """What the keys of the one aggregate are called in the result of a query; None where one of them is not in it."""
+    if tree is adding:
+        group = adding.args.get("group")
+        names = group_columns(adding)
+        return names if names or not (group and group.expressions) else None
+    if not isinstance(tree, exp.Select) or not tree.args.get("from_"):
+        return None
+    source = tree.args["from_"].this
+    inner = source.this if isinstance(source, exp.Subquery) else _definition(tree, source) if isinstance(source, exp.Table) else None
+    keys = totals_key(inner, adding) if inner is not None else None
+    if keys is None or any(item.is_star for item in tree.selects):
+        return keys
+    shown = {item.unalias().name.lower(): item.alias_or_name for item in tree.selects if isinstance(item.unalias(), exp.Column)}
+    return tuple(shown[key.lower()] for key in keys) if all(key.lower() in shown for key in keys) else None
+
+
+def _definition(select: exp.Expr, table: exp.Table) -> exp.Expr | None:
+    """The common table expression that a table is."""
+    for cte in select.root().find_all(exp.CTE):
+        if cte.alias.lower() == table.name.lower() and not table.db:
+            definition: exp.Expr = cte.this
+            return definition
+    return None
+
+
+def _taking_back(node: exp.Expr, tree: exp.Expr, adding: list[exp.Select]) -> str:
     if isinstance(node, exp.Join) and not isinstance(node.this, exp.Lateral | exp.Unnest):
         return "a join of streams in SQL (the `join` transform has them)"
     if isinstance(node, exp.Having):
@@ -91,15 +141,29 @@ def _taking_back(node: exp.Expr, adding: list[exp.Select]) -> str:
         return node.key.upper() + (" BY" if isinstance(node, exp.Order | exp.Sort) else "")
     if isinstance(node, exp.Distinct):
         return "DISTINCT"
-    if isinstance(node, exp.SetOperation) and (node.args.get("distinct") or not isinstance(node, exp.Union) or _above(node, adding)):
-        return f"{node.key.upper()} over an aggregate" if _above(node, adding) else f"{node.key.upper()} without ALL"
-    if isinstance(node, exp.Where) and isinstance(node.parent, exp.Select) and node.parent not in adding and _above(node.parent, adding):
+    if isinstance(node, exp.SetOperation) and (node.args.get("distinct") or not isinstance(node, exp.Union) or _above(node, tree, adding)):
+        return f"{node.key.upper()} over an aggregate" if _above(node, tree, adding) else f"{node.key.upper()} without ALL"
+    if (
+        isinstance(node, exp.Where)
+        and isinstance(node.parent, exp.Select)
+        and node.parent not in adding
+        and _above(node.parent, tree, adding)
+    ):
         return "a condition on an aggregate"
     return ""
 
 
-def _above(node: exp.Expr, adding: list[exp.Select]) -> bool:
-    return any(select is not node and any(select is inner for inner in node.find_all(exp.Select)) for select in adding)
+def _above(node: exp.Expr, tree: exp.Expr, adding: list[exp.Select]) -> bool:
+    """Whether an aggregate stands below a node, in its text or in a definition that it reads."""
+    waiting, seen = [node], [node]
+    while waiting:
+        for table in waiting.pop().find_all(exp.Table):
+            definition = _definition(tree, table)
+            if definition is not None and all(definition is not each for each in seen):
+                waiting.append(definition)
+                seen.append(definition)
+    inner = [select for each in seen for select in each.find_all(exp.Select)]
+    return any(select is not node and any(select is each for each in inner) for select in adding)
 
 
 def _per_epoch(select: exp.Select) -> bool:
@@ -133,8 +197,8 @@ def _definitions(query: Query, tree: exp.Expr) -> str:
 
 
 def _reads_definitions(tree: exp.Expr, select: exp.Select) -> bool:
-    names = {cte.alias for cte in tree.find_all(exp.CTE)}
-    return any(table.name in names for table in select.find_all(exp.Table))
+    names = {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
+    return any(table.name.lower() in names for table in select.find_all(exp.Table))
 
 
 def _without_unused(text: str) -> str:
@@ -148,7 +212,7 @@ def _without_unused(text: str) -> str:
 
 def _unused(query: Query, tree: exp.Expr) -> Iterator[Place]:
     for cte in tree.find_all(exp.CTE):
-        readers = [table for table in tree.find_all(exp.Table) if table.name == cte.alias]
+        readers = [table for table in tree.find_all(exp.Table) if table.name.lower() == cte.alias.lower()]
         if not readers and isinstance(cte.this, exp.Select):
             place = place_of_select(query.text, cte.this)
             if place:

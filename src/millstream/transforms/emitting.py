@@ -15,6 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from millstream.masking import hidden
 from millstream.transforms.batches import REJECT, REJECT_TYPE, WrongResultError, WrongValueError, fitted
 
 SIDE = "_side"
@@ -29,6 +30,8 @@ class Shape:
     main: pa.Schema
     sides: Mapping[str, pa.Schema]
     isolate: bool
+    hidden: tuple[str, ...] = ()
+    """Values of secrets, which no reject may tell."""
 
     @property
     def schema(self) -> pa.Schema:
@@ -78,7 +81,7 @@ class Shape:
 
     def rejects(self, rows: Iterable[Any], error: str) -> list[pa.RecordBatch]:
         """Input rows that leave as rejects."""
-        found = [{"raw": json.dumps(row, default=str, ensure_ascii=False), "error": error} for row in rows]
+        found = [{"raw": json.dumps(row, default=str, ensure_ascii=False), "error": hidden(error, self.hidden)} for row in rows]
         nulls = [pa.nulls(len(found), field.type) for field in (*self.main, pa.field(SIDE, self.side_type))]
         return [pa.RecordBatch.from_arrays([*nulls, pa.array(found, REJECT_TYPE)], schema=self.schema)] if found else []
 

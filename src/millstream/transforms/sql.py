@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar
@@ -13,19 +13,23 @@ import pyarrow as pa
 from pydantic import Field, PrivateAttr
 from sqlglot import exp
 
-from millstream.errors import Diagnostic, RunError, nearest
+from millstream.errors import Diagnostic, RunError
+from millstream.logical import plans
+from millstream.logical.gate import Carriers, Refusal, per_epoch, totals, windowed
+from millstream.plan.alternatives import instead
 from millstream.plan.calls import collected
 from millstream.plan.carrying import carrying, lost
 from millstream.plan.changelog import OP, carried
 from millstream.plan.columns import analyse
 from millstream.plan.components import NodeContext, OutputMode, Problem, Windowed
+from millstream.plan.dialects import foreign_words
 from millstream.plan.lateness import closes
 from millstream.plan.lookups import calls_in, table_problems, uses, with_functions
 from millstream.plan.macros import expand
 from millstream.plan.outcomes import letter_of
-from millstream.plan.query import Place, Query, freeze_clock, parse_query
-from millstream.plan.selects import group_columns
-from millstream.plan.splitting import PART, Split, split
+from millstream.plan.query import Place, Query, freeze_clock, parse_query, place_between
+from millstream.plan.splitting import PART, Split, split, totals_key, window_of
+from millstream.plan.syntax import Fault
 from millstream.plan.tablejoins import joins_in, with_views
 from millstream.plan.tables import LookupTable
 from millstream.transforms.isolation import isolated
@@ -34,6 +38,8 @@ from millstream.transforms.tablefunctions import function_name, key_problems, re
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+_WINDOWS = "windows"
+"""What a node remembers from building its stream: the columns of each part that carry a window."""
 _MULTIPLYING = re.compile(r"\b(explode|posexplode|inline|stack|json_tuple|variant_explode)(_outer)?\s*\(", re.IGNORECASE)
 
 
@@ -51,6 +57,7 @@ class Sql(Windowed):
     """
 
     type: ClassVar[str] = "sql"
+    shaped_by: ClassVar[frozenset[str]] = frozenset({"sql"})
     real_time: ClassVar[bool] = True
     summary: ClassVar[str] = "Filter, compute, aggregate and combine with Spark SQL."
     example: ClassVar[str] = """
@@ -71,10 +78,25 @@ class Sql(Windowed):
         copy._tables = dict(tables)
         return copy
 
+    def spelt(self, names: Iterable[str]) -> Sql:
+        text = self.query.spelt(names)
+        return self if text == self.sql else self.model_copy(update={"sql": text})
+
+    @property
+    def waits(self) -> bool:
+        return self.split.kind != "stateless"
+
     @property
     def looks_into(self) -> tuple[str, ...]:
         called = [call.table for call in calls_in(self.sql) if call.table in self._tables]
         return tuple(dict.fromkeys([*called, *(join.table for join in joins_in(self.sql, self._tables))])) if self._tables else ()
+
+    def mentions(self, name: str) -> Iterable[tuple[str, Place]]:
+        return [("sql", reference.place) for reference in self.query.references if reference.name == name]
+
+    @property
+    def readable(self) -> bool:
+        return self.query.tree is not None
 
     @property
     def query(self) -> Query:
@@ -108,7 +130,7 @@ class Sql(Windowed):
     @property
     def identity(self) -> tuple[str, ...]:
         tree = parse_query(self.text).tree
-        return group_columns(self.split.selects[0]) if self.split.kind == "running" and tree is self.split.selects[0] else ()
+        return totals_key(tree, self.split.selects[0]) or () if self.split.kind == "running" and tree is not None else ()
 
     @property
     def finishes(self) -> bool:
@@ -132,19 +154,18 @@ class Sql(Windowed):
     def problems(self, inputs: Mapping[str, pa.Schema | None], directory: Path) -> list[Problem]:
         query = self.query
         if query.tree is None:
-            message = f"the query could not be checked here: {query.problem.rstrip('.').lower()}"
-            return [Problem("MS028", message, "sql", "Spark has the last word when it runs", "warning")]
+            return [_unparsed(query, bool(inputs))]
+        if foreign := foreign_words(query):
+            return [_placed(Problem("MS162", each.message, "sql", each.help), each.place) for each in foreign]
         if wrong := list(table_problems(self.sql, self._tables)):
             return wrong
         if refusal := self.split.refusal:
-            return [_placed(Problem("MS030", refusal.reason, "sql"), refusal.place)]
+            return [_placed(Problem("MS030", refusal.reason, "sql", instead(refusal.reason)), refusal.place)]
         if letter_of(self.late) and self.stateful and not any(self.closes(name, "") for name in self.tables()):
             help_ = "group by `window(column, 'size')` of a plain SELECT, or use a `window` transform"
             return [Problem("MS036", "late rows of this query cannot be told apart", "late", help_)]
-        unknown = analyse(query, inputs).unknown
-        if not unknown:
-            return key_problems(self.sql, self._tables, inputs)
-        return [_placed(Problem("MS024", f"unknown column `{name}`", "sql", nearest(name, known)), place) for name, place, known in unknown]
+        wrong = [_placed(Problem(each.code, each.message, "sql", each.help), each.place) for each in analyse(query, inputs).misnamed]
+        return wrong or key_problems(self.sql, self._tables, inputs)
 
     def refuses_isolation(self) -> str:
         tree = parse_query(self.text).tree
@@ -164,9 +185,14 @@ class Sql(Windowed):
 
         changes = {name: carried(frame.columns) for name, frame in frames.items()}
         kind, parts = self.split.kind, self.split.parts or (carrying(self.text, changes),)
+        results = [_run(expand(part) if self.stateful else part, frames, context, self._tables) for part in parts]
+        if kind == "windowed":
+            context.memory[_WINDOWS] = [_windows(part, result, frames, context) for part, result in zip(parts, results, strict=True)]
         if self.finishes:
-            return _tagged([_run(expand(part), frames, context, self._tables) for part in parts])
-        result = _run(expand(parts[0]) if self.stateful else parts[0], frames, context, self._tables)
+            return _tagged(results)
+        (result,) = results
+        if kind == "running":
+            _require_key(result, self.identity, context)
         if any(changes.values()):
             _require_changes(self.text, changes, result.columns, context)
         result = result.withColumn(OP, F.lit("u")) if kind == "running" else result
@@ -174,7 +200,10 @@ class Sql(Windowed):
 
     def finish(self, frame: DataFrame, context: NodeContext) -> DataFrame:
         parts = {f"{PART}{index}": frame.where(f"_part = {index}").select(f"_p{index}.*") for index in range(len(self.split.parts))}
-        return _run(self.split.rest, parts, context, self._tables)
+        result = _run(self.split.rest, parts, context, self._tables)
+        if found := context.memory.pop(_WINDOWS, None):
+            _require_windows(result, {_view(context.name, name): carriers for name, carriers in zip(parts, found, strict=True)}, context)
+        return result
 
 
 def _run(sql: str, frames: Mapping[str, DataFrame], context: NodeContext, tables: Mapping[str, LookupTable]) -> DataFrame:
@@ -194,6 +223,35 @@ def _run(sql: str, frames: Mapping[str, DataFrame], context: NodeContext, tables
             catalog.dropTempView(view)
 
 
+def _windows(part: str, result: DataFrame, frames: Mapping[str, DataFrame], context: NodeContext) -> Carriers:
+    """The columns of a windowed aggregate that carry its window."""
+    found = windowed(result, window_of(part, [name for name, frame in frames.items() if plans.remembers(frame)]))
+    if isinstance(found, Refusal):
+        raise _refused(found, context)
+    return found
+
+
+def _require_windows(result: DataFrame, inputs: Mapping[str, Carriers], context: NodeContext) -> None:
+    """What is left to do per epoch goes window by window."""
+    if refusal := per_epoch(result, inputs):
+        raise _refused(refusal, context)
+
+
+def _require_key(result: DataFrame, identity: tuple[str, ...], context: NodeContext) -> None:
+    """Running totals hold what they are grouped by, so that a later row can replace an earlier one."""
+    found = totals(result)
+    if isinstance(found, Refusal):
+        raise _refused(found, context)
+    if not all(found) or (identity and any(name not in columns for name, columns in zip(identity, found, strict=True))):
+        raise _refused(
+            Refusal("the result lacks a column that its rows are grouped by, so a later row could not replace an earlier one"), context
+        )
+
+
+def _refused(refusal: Refusal, context: NodeContext) -> RunError:
+    return RunError(Diagnostic("MS030", f"`{context.name}`: {refusal.reason}"))
+
+
 def _require_changes(sql: str, changes: Mapping[str, tuple[str, ...]], columns: list[str], context: NodeContext) -> None:
     if reason := lost(sql, changes, columns):
         help_ = "write it as plain SELECTs, or name `_op` in it to say what becomes of updates and deletes"
@@ -211,6 +269,19 @@ def _tagged(parts: list[DataFrame]) -> DataFrame:
 def _view(node: str, table: str) -> str:
     """A name of its own for each input of each node."""
     return f"_millstream_{hashlib.sha256(f'{node}/{table}'.encode()).hexdigest()[:16]}"
+
+
+def _unparsed(query: Query, wired: bool) -> Problem:
+    """What Spark might understand is a warning, where the node says itself what it reads; all else is an error."""
+    fault = query.fault or Fault("not understood")
+    place = place_between(query.text, fault.start, fault.end) if fault.end else None
+    if fault.certain:
+        return _placed(Problem("MS158", f"syntax error in SQL: {fault.reason}", "sql", fault.help), place)
+    if wired:
+        message = f"the query could not be checked here: {fault.reason}"
+        return _placed(Problem("MS028", message, "sql", "Spark has the last word when it runs", "warning"), place)
+    help_ = fault.help or "if this is right in Spark, say what the query reads with `from: NODE`"
+    return _placed(Problem("MS158", f"syntax error in SQL: {fault.reason}", "sql", help_), place)
 
 
 def _placed(problem: Problem, place: Place | None) -> Problem:
