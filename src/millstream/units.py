@@ -13,6 +13,17 @@ _BYTES = {"B": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30}
 _LONG = {"millisecond": "ms", "second": "s", "sec": "s", "minute": "m", "min": "m", "hour": "h", "day": "d"}
 
 
+def _with_unit(unit: str, kind: str) -> Any:
+    """A validator that names the unit which a bare number lacks."""
+
+    def check(value: Any) -> Any:
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            raise PydanticCustomError(kind, "`{number}` has no unit; write `{number}{unit}`", {"number": value, "unit": unit})
+        return value
+
+    return core_schema.no_info_before_validator_function(check, core_schema.str_schema())
+
+
 class Duration(str):
     """A span of time, kept as written: `500ms`, `10s`, `5m`, `1h`, `2d`."""
 
@@ -35,7 +46,9 @@ class Duration(str):
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        return core_schema.no_info_after_validator_function(cls, core_schema.str_schema(), serialization=core_schema.to_string_ser_schema())
+        return core_schema.no_info_after_validator_function(
+            cls, _with_unit("s", "duration"), serialization=core_schema.to_string_ser_schema()
+        )
 
 
 class Size(str):
@@ -54,4 +67,4 @@ class Size(str):
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        return core_schema.no_info_after_validator_function(cls, core_schema.str_schema(), serialization=core_schema.to_string_ser_schema())
+        return core_schema.no_info_after_validator_function(cls, _with_unit("MB", "size"), serialization=core_schema.to_string_ser_schema())

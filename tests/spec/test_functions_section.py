@@ -104,8 +104,9 @@ def test_bad_rows_of_functions_cannot_be_isolated(tmp_path: Path) -> None:
     assert loaded(tmp_path, "twice: udfs:double", "SELECT abs(id) AS id FROM rows", ", on_error: drop")[1] == []
 
 
-def test_unknown_functions_are_sparks_business(tmp_path: Path) -> None:
-    assert loaded(tmp_path, "twice: udfs:double", "SELECT whatever(id) AS id FROM rows")[1] == []
+def test_a_function_that_nobody_has_is_found_and_a_declared_one_is_suggested(tmp_path: Path) -> None:
+    (error,) = loaded(tmp_path, "twice: udfs:double", "SELECT twise(id) AS id FROM rows")[1]
+    assert (error.code, error.help) == ("MS159", "did you mean `twice`?")
 
 
 def test_editors_know_the_section() -> None:

@@ -51,4 +51,15 @@ upper url_decode url_encode user uuid validate_utf8 var_pop var_samp variance va
 weekday weekofyear when width_bucket window window_time xpath xpath_boolean xpath_double xpath_float xpath_int xpath_long xpath_number
 xpath_short xpath_string xxhash64 year zeroifnull zip_with
 """
+_AGGREGATES = """
+any any_value approx_count_distinct approx_percentile approx_top_k approx_top_k_accumulate approx_top_k_combine array_agg avg bit_and
+bit_or bit_xor bitmap_and_agg bitmap_construct_agg bitmap_or_agg bool_and bool_or collect_list collect_set corr count count_if
+count_min_sketch covar_pop covar_samp every first first_value grouping grouping_id histogram_numeric hll_sketch_agg hll_union_agg
+kll_merge_agg_bigint kll_merge_agg_double kll_merge_agg_float kll_sketch_agg_bigint kll_sketch_agg_double kll_sketch_agg_float kurtosis
+last last_value listagg max max_by mean median min min_by mode percentile percentile_approx percentile_cont percentile_disc regr_avgx
+regr_avgy regr_count regr_intercept regr_r2 regr_slope regr_sxx regr_sxy regr_syy skewness some std stddev stddev_pop stddev_samp
+string_agg sum theta_intersection_agg theta_sketch_agg theta_union_agg try_avg try_sum var_pop var_samp variance
+"""
 BUILTINS = frozenset(_NAMES.split())
+AGGREGATES = frozenset(_AGGREGATES.split())
+"""Those that make one value of many rows."""

@@ -10,13 +10,12 @@ from sqlglot import exp, parse_one
 from sqlglot.errors import SqlglotError
 from sqlglot.optimizer.annotate_types import annotate_types
 from sqlglot.optimizer.qualify import qualify
-from sqlglot.optimizer.scope import traverse_scope
 from sqlglot.schema import MappingSchema
 
 from millstream.plan import types
 from millstream.plan.expressions import columns_in
-from millstream.plan.query import Place, Query, place_of
-from millstream.plan.selects import window_calls
+from millstream.plan.naming import Misnamed, misnamed
+from millstream.plan.query import Query
 
 _SIMPLE = {
     exp.DType.BOOLEAN: "bool",
@@ -50,8 +49,7 @@ class Analysis:
     """What is known of a query's columns."""
 
     output: pa.Schema | None
-    unknown: tuple[tuple[str, Place | None, tuple[str, ...]], ...] = ()
-    """(column, where, the columns there are)"""
+    misnamed: tuple[Misnamed, ...] = ()
 
 
 def analyse(query: Query, inputs: Mapping[str, pa.Schema | None]) -> Analysis:
@@ -60,10 +58,9 @@ def analyse(query: Query, inputs: Mapping[str, pa.Schema | None]) -> Analysis:
         return Analysis(None)
     known = {name: schema for name, schema in inputs.items() if schema is not None}
     tree, tables = _flattened(query, known)
-    unknown = _unknown(query, tree, known)
-    if unknown:
-        return Analysis(None, unknown)
     try:
+        if wrong := misnamed(query, tree, {f"t{index}": schema for index, schema in enumerate(known.values())}):
+            return Analysis(None, wrong)
         qualified = qualify(tree, schema=tables, dialect="spark", validate_qualify_columns=False, identify=False, quote_identifiers=False)
         return Analysis(_output(annotate_types(qualified, schema=tables, dialect="spark")))
     except SqlglotError:
@@ -111,31 +108,6 @@ def _flattened(query: Query, known: Mapping[str, pa.Schema]) -> tuple[exp.Expr, 
         column.set("db", None)
     schema: dict[str, object] = {flat[name]: {field.name: _spark_name(field.type) for field in schema} for name, schema in known.items()}
     return tree, MappingSchema(schema, dialect="spark")
-
-
-def _unknown(query: Query, tree: exp.Expr, known: Mapping[str, pa.Schema]) -> tuple[tuple[str, Place | None, tuple[str, ...]], ...]:
-    by_view = {f"t{index}": schema for index, schema in enumerate(known.values())}
-    found = []
-    for scope in traverse_scope(tree):
-        tables = {alias: by_view.get(source.name) for alias, source in scope.sources.items() if isinstance(source, exp.Table)}
-        opaque = len(tables) < len(scope.sources) or not tables or any(schema is None for schema in tables.values())
-        if opaque or scope.is_correlated_subquery or scope.expression.args.get("laterals"):
-            continue
-        names = {name.lower() for schema in tables.values() if schema is not None for name in schema.names}
-        options = tuple(name for schema in tables.values() if schema is not None for name in schema.names)
-        aliases = {alias.alias.lower() for alias in scope.expression.find_all(exp.Alias)} | {alias.lower() for alias in tables}
-        lambdas = {argument.name.lower() for function in scope.expression.find_all(exp.Lambda) for argument in function.expressions}
-        grouped = {call.name.lower() for call in window_calls(scope.expression)} if isinstance(scope.expression, exp.Select) else set()
-        for column in scope.columns:
-            if column.parts[0].name.lower() not in names | aliases | lambdas | grouped or (
-                _table_of(column, tables) and column.name.lower() not in names
-            ):
-                found.append((column.name, place_of(query.text, column), options))
-    return tuple(dict.fromkeys(found))
-
-
-def _table_of(column: exp.Column, tables: Mapping[str, pa.Schema | None]) -> bool:
-    return len(column.parts) == 2 and column.parts[0].name in tables
 
 
 def _output(tree: exp.Expr) -> pa.Schema | None:

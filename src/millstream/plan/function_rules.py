@@ -12,6 +12,7 @@ from millstream.errors import Diagnostic
 from millstream.plan.builtins import BUILTINS
 from millstream.plan.calls import mentions
 from millstream.plan.declarations import UserFunction, undeclared
+from millstream.plan.knownfunctions import nearest_function, unknown_functions
 from millstream.plan.macros import AGGREGATES
 from millstream.plan.nodes import Node
 from millstream.plan.query import parse_query
@@ -86,3 +87,30 @@ def _name_problems(used: UserFunction, seen: dict[str, str]) -> Iterator[Diagnos
         message = f"functions `{seen[lowered]}` and `{used.name}` have the same name: SQL knows no upper and lower case here"
         yield Diagnostic("MS020", message, used.span, help="rename one of them")
     seen[lowered] = used.name
+
+
+def called_functions_exist(topology: Topology, schemas: Schemas) -> Iterator[Diagnostic]:
+    """Functions that neither Spark nor the pipeline has. One that resembles no other may be of the session's own: Spark decides."""
+    if "spark.sql.extensions" in topology.settings.spark:
+        return
+    own = {used.name.lower() for used in topology.functions}
+    for node in topology.nodes:
+        for field, text, shift in _queries(node):
+            for name, place in unknown_functions(parse_query(text), own):
+                span = node.text_place(*field, line=place.line, column=place.column - (shift if place.line == 1 else 0), width=len(name))
+                help_ = nearest_function(name, own)
+                resembles = help_.startswith("did you mean")
+                message = f"{node.kind} `{node.name}`: unknown function `{name}`"
+                yield Diagnostic("MS159", message, span, "error" if resembles else "warning", help=help_)
+
+
+def _queries(node: Node) -> Iterator[tuple[tuple[str, ...], str, int]]:
+    """The SQL of a node: the option it stands in, a query, and where in its first line the option's text begins."""
+    options = node.component.model_dump(include={"sql", "where", "columns", "aggregate"})
+    if node.component.type == "sql":
+        yield ("sql",), options["sql"], 0
+    if node.component.type in {"filter", "select", "with_columns", "window", "aggregate"}:
+        start = "SELECT "
+        for field, value in options.items():
+            for name, text in value.items() if isinstance(value, dict) else [("", value)]:
+                yield (field, name) if name else (field,), f"{start}{text}", len(start)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -117,3 +117,11 @@ class Node:
                 return self.spans[path]
             path = path[:-1]
         return self.span
+
+    def text_place(self, *path: str, line: int, column: int, width: int = 1) -> Span | None:
+        """A place inside a text field, such as a column in a query."""
+        base = self.spans.get((*path, str(line)))
+        if base is None or not line:
+            return self.place(*path)
+        start = base.column + column - 1
+        return replace(base, column=start, end=start + max(1, width))

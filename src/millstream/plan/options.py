@@ -28,23 +28,25 @@ def _types(value: Any) -> Any:
     if isinstance(value, pa.Schema):
         return types.columns(value)
     if isinstance(value, Mapping):
-        for kind in value.values():
-            _type(kind)
+        wrong = {str(name): reason for name, kind in value.items() if (reason := _wrong_type(kind))}
+        if wrong:
+            raise PydanticCustomError("column_type", "{reason}", {"reason": "; ".join(wrong.values()), "columns": wrong})
     return value
 
 
-def _type(kind: Any) -> None:
+def _wrong_type(kind: Any) -> str:
     try:
         types.parse(str(kind))
     except ValueError as error:
-        raise PydanticCustomError("column_type", "{reason}", {"reason": str(error)}) from None
+        return str(error)
+    return ""
 
 
 def _type_name(value: Any) -> Any:
     if isinstance(value, pa.DataType):
         return types.name_of(value)
-    if isinstance(value, str):
-        _type(value)
+    if isinstance(value, str) and (reason := _wrong_type(value)):
+        raise PydanticCustomError("column_type", "{reason}", {"reason": reason})
     return value
 
 

@@ -13,6 +13,7 @@ import pyarrow as pa
 from millstream.clients.storage import Storage
 from millstream.errors import Diagnostic, MillstreamError
 from millstream.plan.components import NodeContext, Source
+from millstream.plan.confidences import unreadable_of
 from millstream.plan.nodes import Node
 from millstream.plan.rules import check
 from millstream.plan.topology import Topology
@@ -22,17 +23,20 @@ def previewed(topology: Topology, kept: Storage | None) -> list[Diagnostic]:
     """What a look at the columns adds to the findings; `kept` is the folder of the checkpoint, when it can be read."""
     nodes = [node for node in topology.sources if isinstance(node.component, Source) and node.component.previews]
     found: dict[str, pa.Schema] = {}
-    warnings: list[Diagnostic] = []
+    told: list[Diagnostic] = []
     for node in nodes:
+        if missing := list(unreadable_of(node)):
+            told += missing
+            continue
         try:
             schema = _asked(node, topology.directory, kept)
         except MillstreamError as error:
             reason = error.diagnostics[0]
             message = f"the columns of `{node.name}` are not checked: {reason.message}"
-            warnings.append(Diagnostic("MS106", message, node.span, "warning", reason.detail, reason.help))
+            told.append(Diagnostic("MS106", message, node.span, "warning", reason.detail, reason.help))
         else:
             found |= {node.name: schema} if schema is not None else {}
-    return [*(check(topology, found) if found else ()), *warnings]
+    return [*(check(topology, found) if found else ()), *told]
 
 
 def _asked(node: Node, directory: Path, kept: Storage | None) -> pa.Schema | None:

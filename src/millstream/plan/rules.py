@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 
 from millstream.errors import Diagnostic, Span, nearest
 from millstream.plan.components import Problem, Sink, Transform
 from millstream.plan.cutting import root_of
-from millstream.plan.function_rules import functions_are_called_where_they_can_run, functions_are_found
+from millstream.plan.function_rules import called_functions_exist, functions_are_called_where_they_can_run, functions_are_found
 from millstream.plan.nodes import Node
 from millstream.plan.outcomes import letter_of
 from millstream.plan.realtime import real_time_is_possible
@@ -25,14 +24,19 @@ from millstream.plan.timing import (
     only_stateful_nodes_have_late_rows,
     state_is_not_over_changelogs,
     stateful_nodes_have_event_time,
+    totals_are_over_rows,
 )
 from millstream.plan.topology import Topology
 
 Rule = Callable[[Topology, Schemas], Iterator[Diagnostic]]
+_SEPARATORS = frozenset("/\\\0\n")
 _NAME = re.compile(r"[^\W\d_][\w-]*(\.[\w-]+)*")
 
 
 def names_are_allowed(topology: Topology, schemas: Schemas) -> Iterator[Diagnostic]:
+    if not topology.name.strip() or topology.name.startswith(".") or set(topology.name) & _SEPARATORS:
+        help_ = "its progress is kept in a folder of that name: leave out `/` and `\\`, and a dot at the start"
+        yield Diagnostic("MS017", f"`{topology.name}` cannot be the name of a pipeline", help=help_)
     for node in topology.nodes:
         if not _NAME.fullmatch(node.name):
             help_ = "start with a letter; use letters, digits, `_`, `-` and dots"
@@ -61,11 +65,14 @@ def inputs_exist(topology: Topology, schemas: Schemas) -> Iterator[Diagnostic]:
                     if other is not None
                     else f"unknown input `{name}` of {node.kind} `{node.name}`"
                 )
-                yield Diagnostic("MS012", message, node.place("from", name) or node.span, help=nearest(name, set(readable) - {node.name}))
+                place = node.place("from", name) if ("from",) in node.spans else _named_at(node, name)
+                yield Diagnostic("MS012", message, place or node.span, help=nearest(name, set(readable) - {node.name}))
 
 
 def inputs_are_as_many_as_needed(topology: Topology, schemas: Schemas) -> Iterator[Diagnostic]:
     for node in topology.nodes:
+        if isinstance(node.component, Transform) and not node.component.readable:
+            continue
         least, most = _arity(node, topology)
         count = len(node.inputs)
         if count < least or (most is not None and count > most):
@@ -107,9 +114,14 @@ def dead_letters_exist(topology: Topology, schemas: Schemas) -> Iterator[Diagnos
                 yield Diagnostic("MS031", f"sink `{target}` cannot be its own dead-letter sink", node.place(option))
 
 
-def every_node_is_read(topology: Topology, schemas: Schemas) -> Iterator[Diagnostic]:
+def used_nodes(topology: Topology) -> set[str]:
+    """What leads to an end, and the tables that are looked into."""
     used = {above.name for end in topology.ends for above in topology.upstream(end.name)}
-    used |= {name for node in topology.nodes if isinstance(node.component, Transform) for name in node.component.looks_into}
+    return used | {name for node in topology.nodes if isinstance(node.component, Transform) for name in node.component.looks_into}
+
+
+def every_node_is_read(topology: Topology, schemas: Schemas) -> Iterator[Diagnostic]:
+    used = used_nodes(topology)
     for node in topology.nodes:
         if node.name not in used:
             help_ = "connect it to a sink, or remove it"
@@ -152,6 +164,14 @@ def components_agree(topology: Topology, schemas: Schemas) -> Iterator[Diagnosti
             yield Diagnostic("MS032", f"`{node.name}`: {refusal}", node.place("on_error"))
 
 
+def logins_are_encrypted(topology: Topology, schemas: Schemas) -> Iterator[Diagnostic]:
+    for node in topology.nodes:
+        if option := node.component.exposed:
+            message = f"{node.kind} `{node.name}` may send its password to another host without encryption"
+            help_ = "`sslmode: require` or `verify-full`" if option == "sslmode" else "`protocol: SASL_SSL`"
+            yield Diagnostic("MS154", message, node.place(option) or node.span, "warning", help=help_)
+
+
 RULES: tuple[Rule, ...] = (
     names_are_allowed,
     names_are_unique,
@@ -166,12 +186,15 @@ RULES: tuple[Rule, ...] = (
     components_agree,
     groups_share_a_query,
     functions_are_found,
+    called_functions_exist,
     functions_are_called_where_they_can_run,
     stateful_nodes_have_event_time,
     state_is_not_over_changelogs,
     finished_nodes_come_last,
+    totals_are_over_rows,
     only_stateful_nodes_have_late_rows,
     real_time_is_possible,
+    logins_are_encrypted,
 )
 
 
@@ -183,16 +206,19 @@ def check(topology: Topology, discovered: Schemas | None = None) -> tuple[Diagno
 
 def text_place(node: Node, field: str, line: int, column: int, width: int = 1) -> Span | None:
     """A place inside a text field, such as a column in a query."""
-    base = node.spans.get((field, str(line)))
-    if base is None or not line:
-        return node.place(field)
-    start = base.column + column - 1
-    return replace(base, column=start, end=start + max(1, width))
+    return node.text_place(field, line=line, column=column, width=width)
+
+
+def _named_at(node: Node, name: str) -> Span | None:
+    """Where the component's own text names an input."""
+    for field, place in node.component.mentions(name) if isinstance(node.component, Transform) else ():
+        return node.text_place(field, line=place.line, column=place.column, width=place.end - place.start)
+    return node.span
 
 
 def _diagnostic(node: Node, problem: Problem) -> Diagnostic:
     span = (
-        text_place(node, problem.field, problem.line, problem.column, problem.width)
+        node.text_place(problem.field, line=problem.line, column=problem.column, width=problem.width)
         if problem.line
         else node.place(*problem.field.split("."))
     )

@@ -14,6 +14,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from millstream import masking
 from millstream.plan import archives
 
 
@@ -23,7 +24,7 @@ def by_value(pickling: Any, directory: Path, function: Callable[..., Any], carri
     `pickling` is Spark's cloudpickle.
     """
     already = pickling.list_registry_pickle_by_value()
-    modules = [module for module in (carrier, archives, *_own_modules(directory, function)) if module.__name__ not in already]
+    modules = [module for module in (carrier, archives, masking, *_own_modules(directory, function)) if module.__name__ not in already]
     for module in modules:
         pickling.register_pickle_by_value(module)
     try:

@@ -27,7 +27,7 @@ def open_store(topology: Topology) -> Store | None:
         return None
     from millstream.state.sqlite import SqliteStore
 
-    return SqliteStore(Path(url.removeprefix("file://")) / FILE)
+    return SqliteStore(Path(url.removeprefix("file://")) / FILE, topology.settings.durable)
 
 
 def _options(topology: Topology) -> PostgresOptions:

@@ -40,7 +40,15 @@ def tables_of(nodes: tuple[Node, ...]) -> dict[str, LookupTable]:
 def bound(nodes: tuple[Node, ...]) -> tuple[Node, ...]:
     """The nodes, each told which dynamic tables there are."""
     tables = tables_of(nodes)
-    return tuple(_bound(node, tables) if isinstance(node.component, Transform) else node for node in nodes)
+    names = [node.name for node in nodes]
+    return tuple(_bound(_spelt(node, names), tables) if isinstance(node.component, Transform) else node for node in nodes)
+
+
+def _spelt(node: Node, names: list[str]) -> Node:
+    """SQL may write the name of a node in another case, as it may in a batch."""
+    assert isinstance(node.component, Transform)
+    component = node.component.spelt(names)
+    return node if component is node.component else replace(node, component=component, inputs=component.tables())
 
 
 def is_table(node: Node) -> bool:

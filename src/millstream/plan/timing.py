@@ -53,6 +53,16 @@ def state_is_not_over_changelogs(topology: Topology, schemas: Schemas) -> Iterat
                 break
 
 
+def totals_are_over_rows(topology: Topology, schemas: Schemas) -> Iterator[Diagnostic]:
+    """Spark keeps no running totals over another operator with state."""
+    for node in topology.nodes:
+        above = [parent for parent in topology.upstream(node.name)[:-1] if parent.stateful] if _updates(node) else []
+        if above and not any(_updates(parent) for parent in above):
+            message = f"`{node.name}` keeps running totals over `{above[-1].name}`, which keeps state itself: that is not supported yet"
+            help_ = "aggregate by window (`type: window`, or `GROUP BY window(…)`), or write the rows of the first node and read them again"
+            yield Diagnostic("MS030", message, node.span, help=help_)
+
+
 def finished_nodes_come_last(topology: Topology, schemas: Schemas) -> Iterator[Diagnostic]:
     for node in topology.nodes:
         above = topology.upstream(node.name)[:-1] if node.stateful or len(node.inputs) > 1 else ()
@@ -67,7 +77,7 @@ def finished_nodes_come_last(topology: Topology, schemas: Schemas) -> Iterator[D
 
 def only_stateful_nodes_have_late_rows(topology: Topology, schemas: Schemas) -> Iterator[Diagnostic]:
     for node in topology.nodes:
-        if isinstance(node.component, Windowed) and not node.stateful:
+        if isinstance(node.component, Windowed) and not node.component.waits:
             for option in ("late", "allowed_lateness"):
                 if getattr(node.component, option) is not None:
                     message = f"`{node.name}` waits for nothing, so no row can be late"

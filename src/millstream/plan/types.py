@@ -43,6 +43,25 @@ _ALIASES = {
     "bytes": "binary",
     "date32": "date",
 }
+_MEANT = {
+    "datetime": "timestamp",
+    "timestamptz": "timestamp",
+    "timestamp_ltz": "timestamp",
+    "time": "timestamp",
+    "text": "string",
+    "varchar": "string",
+    "char": "string",
+    "uuid": "string",
+    "json": "string",
+    "number": "float64",
+    "numeric": "decimal(18,2)",
+    "decimal": "decimal(18,2)",
+    "uint64": "int64",
+    "uint32": "int64",
+    "list": "list<string>",
+    "array": "list<string>",
+}
+"""What types of other systems are called here."""
 _DECIMAL = re.compile(r"decimal(?:128)?\s*\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\)")
 
 
@@ -57,7 +76,8 @@ def parse(text: str) -> pa.DataType:
     outer, bracket, rest = text.partition("<")
     if bracket and rest.endswith(">"):
         return _nested(outer.strip().lower(), _split(rest[:-1]))
-    raise ValueError(f"`{text}` is not a column type; {nearest(name, [*_NAMED, 'decimal(18,2)', 'list<string>'])}")
+    meant = f"did you mean `{_MEANT[name]}`?" if name in _MEANT else nearest(name, [*_NAMED, "decimal(18,2)", "list<string>"])
+    raise ValueError(f"`{text}` is not a column type; {meant}")
 
 
 def name_of(kind: pa.DataType) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from difflib import get_close_matches
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
@@ -17,15 +18,21 @@ from millstream.registry import Kind, Registry
 from millstream.secrets import SCHEME
 from millstream.spec.layers import overlay
 from millstream.spec.problems import diagnose, field_names
+from millstream.spec.repairing import Model, Repaired, repaired
 from millstream.spec.tree import Items, Map, Scalar, Tree, locate, plain
 
 
 class NodeBuilder:
-    """Builds the nodes of a file; what cannot be built is reported and remembered in `broken_names`."""
+    """Builds the nodes of a file. What is wrong is reported; a node is then built without its mistakes where that is possible
+    (`repaired_names`, `unclear_names` when its columns are in doubt), and is one of the `broken_names` where it is not.
+    """
 
     def __init__(self, registry: Registry, problems: list[Diagnostic], connections: Mapping[str, Map]) -> None:
         self.registry, self.problems, self.connections = registry, problems, connections
         self.broken_names: set[str] = set()
+        self.repaired_names: set[str] = set()
+        self.unclear_names: set[str] = set()
+        self.broken_functions: set[str] = set()
 
     def section(self, kind: Kind, tree: Tree | None) -> Iterator[Node]:
         if tree is None or (isinstance(tree, Scalar) and tree.value is None):
@@ -49,28 +56,40 @@ class NodeBuilder:
             return
         for name, block in tree.entries.items():
             full = block if isinstance(block, Map) else Map({"function": block}, {"function": tree.keys[name]}, block.span)
-            options = self._validate(FunctionOptions, plain(full), full, f"function `{name}`", [FunctionOptions], tree.keys[name])
-            if options is not None:
-                yield UserFunction(name, options, tree.keys[name])
+            found = self._validate(FunctionOptions, plain(full), full, f"function `{name}`", [FunctionOptions], tree.keys[name])
+            if found is None or found.left_out:
+                self.broken_functions.add(name)
+            else:
+                yield UserFunction(name, found.options, tree.keys[name])
 
     def _node(self, kind: Kind, name: str, block: Tree, span: Span) -> Node | None:
         what = f"{kind} `{name}`"
         if not isinstance(block, Map):
             self.problems.append(Diagnostic("MS008", f"{what} must be a map with a `type`", block.span))
             return None
+        block = block if "type" in block.entries else self._with_type(block, what)
         model = self._class(kind, what, block, span)
         if model is None:
             return None
         block = self._connected(model, block)
         common: type[CommonOptions] = CommonOptions if kind == "source" else WiredOptions
-        component, options = self._validated(model, common, block, what, span)
-        if component is None or options is None:
+        own, shared = self._validated(model, common, block, what, span)
+        if own is None or shared is None:
             return None
+        component, options = own.options, shared.options
+        self._note(name, component, own.left_out, shared.left_out)
         self._refuse_plain_secrets(component, block, what)
         self._check_connection(model, options, block, what)
         declared = options.inputs if isinstance(options, WiredOptions) else ()
-        shared = CommonOptions.model_validate(options.model_dump(exclude={"inputs"}))
-        return Node(name, component, inputs_for(component, declared), shared, span, spans_of(block))
+        rest = CommonOptions.model_validate(options.model_dump(exclude={"inputs"}))
+        return Node(name, component, inputs_for(component, declared), rest, span, spans_of(block))
+
+    def _note(self, name: str, component: Component, own: frozenset[str], shared: frozenset[str]) -> None:
+        if own or shared:
+            self.repaired_names.add(name)
+        shaping = own if component.shaped_by is None else own & component.shaped_by
+        if shaping or "event_time" in shared:
+            self.unclear_names.add(name)
 
     def _connected(self, model: type[Component], block: Map) -> Map:
         """The node's options over those of its connection, each with its own place. Without a name it is the one called like the type."""
@@ -90,9 +109,18 @@ class NodeBuilder:
             self.problems.append(Diagnostic("MS010", f"unknown {kind} type `{type_name}`", block.entries["type"].span, help=help_))
         return model
 
+    def _with_type(self, block: Map, what: str) -> Map:
+        """The block with the key that was meant to be `type` under that name."""
+        meant = next(iter(get_close_matches("type", block.entries, n=1, cutoff=0.7)), "type")
+        if meant == "type":
+            return block
+        self.problems.append(Diagnostic("MS006", f"unknown field `{meant}` in {what}", block.keys[meant], help="did you mean `type`?"))
+        renamed = {"type" if name == meant else name: child for name, child in block.entries.items()}
+        return replace(block, entries=renamed, keys={"type" if name == meant else name: key for name, key in block.keys.items()})
+
     def _validated(
         self, model: type[Component], common: type[CommonOptions], block: Map, what: str, span: Span
-    ) -> tuple[Component | None, CommonOptions | None]:
+    ) -> tuple[Repaired[Component] | None, Repaired[CommonOptions] | None]:
         values = {name: value for name, value in plain(block).items() if name != "type"}
         names = {*field_names(common), "connection"}
         own = {name: value for name, value in values.items() if name not in names}
@@ -101,13 +129,15 @@ class NodeBuilder:
         component = self._validate(model, own, block, what, models, span)
         return component, self._validate(common, shared, block, what, models, span)
 
-    def _validate(self, model: type[Any], values: dict[str, Any], block: Map, what: str, models: list[type[BaseModel]], span: Span) -> Any:
+    def _validate(
+        self, model: type[Model], values: dict[str, Any], block: Map, what: str, models: list[type[BaseModel]], span: Span
+    ) -> Repaired[Model] | None:
         try:
-            return model.model_validate(values)
+            return Repaired(model.model_validate(values))
         except ValidationError as error:
             found = diagnose(error, block, what, models)
             self.problems += [_aimed(finding, span) for finding in found]
-            return None
+            return repaired(model, values, error, models)
 
     def _refuse_plain_secrets(self, component: Component, block: Map, what: str) -> None:
         for name, value in component.__dict__.items():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -57,8 +58,8 @@ def _text(row: Row, columns: Sequence[str] | None) -> str:
 
 def _plain(value: Any) -> Any:
     """Values as YAML writes them: a decimal equals the number, a timestamp the text that names it."""
-    if isinstance(value, Decimal | float | int) and not isinstance(value, bool):
-        return float(value)
+    if isinstance(value, Decimal | float) and math.isfinite(value):
+        return int(value) if value == int(value) else float(value)
     if isinstance(value, datetime):
         return _plain_time(value)
     if isinstance(value, date):

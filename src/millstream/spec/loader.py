@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from millstream.plan.settings import Settings
 from millstream.plan.topology import Connection, Topology
 from millstream.registry import KINDS, Registry
 from millstream.spec.building import NodeBuilder
+from millstream.spec.echoes import without_echoes
 from millstream.spec.layers import from_environment, from_flags, origin, overlay, read_config, read_text
 from millstream.spec.problems import diagnose, unknown_field
 from millstream.spec.tree import Items, Map, Reader, Tree, plain
@@ -87,9 +88,9 @@ class _Loader:
         functions = tuple(builder.functions(root.entries.get("functions")))
         directory = self.path.parent.absolute()
         topology = Topology(name, tuple(nodes), settings, connections, tests, directory, origins, functions=functions)
-        broken = builder.broken_names
-        readers = {node.name for node in nodes if broken & set(node.inputs)}
-        findings = [finding for finding in check(topology) if not (broken and _follows_from(finding, broken, readers))]
+        checked = check(topology, dict.fromkeys(builder.unclear_names))
+        findings = without_echoes(checked, topology, builder, self.problems)
+        findings = [_at_name(finding, root) for finding in findings]
         return Loaded(topology, tuple(dict.fromkeys([*self.problems, *findings])))
 
     def _root(self, text: str) -> Map:
@@ -166,12 +167,10 @@ class _Loader:
         return cases
 
 
-def _follows_from(finding: Diagnostic, broken: set[str], readers: set[str]) -> bool:
-    """Whether a finding is only the echo of a node that could not be built: what reads it may look like something else."""
-    if finding.code in {"MS022", "MS023"}:
-        return True
-    names = {"MS012": broken, "MS031": broken, "MS030": readers}.get(finding.code, set())
-    return any(f"`{name}`" in finding.message for name in names)
+def _at_name(finding: Diagnostic, root: Map) -> Diagnostic:
+    """The plan does not know where its name is written."""
+    placed = finding.code == "MS017" and finding.span is None and "name" in root.entries
+    return replace(finding, span=root.entries["name"].span) if placed else finding
 
 
 def case_problems(topology: Topology) -> list[Diagnostic]:

@@ -14,7 +14,8 @@ from pydantic_core import ErrorDetails
 
 from millstream.errors import Diagnostic, Span, nearest
 from millstream.secrets import telling
-from millstream.spec.tree import Map, Tree, locate
+from millstream.spec.commas import split_texts
+from millstream.spec.tree import Map, Tree, descend, locate
 
 _WANTED = {
     "int_parsing": "a whole number",
@@ -44,10 +45,18 @@ def diagnose(
     found = _without_echoes(error.errors(include_url=False, include_context=True), models)
     placed = [(prefix + _own(detail["loc"], tree, prefix, models), detail) for detail in found]
     shown: dict[tuple[Any, ...], Diagnostic] = {}
+    placed, cut = split_texts(placed, tree, what)
+    shown |= {("cut", index): finding for index, finding in enumerate(cut)}
     for place, detail in placed:
-        if not _outdone(place, detail, placed):
+        if columns := (detail.get("ctx") or {}).get("columns"):
+            shown |= {(*place, column): _wrong_column(place, column, reason, tree, what) for column, reason in columns.items()}
+        elif not _outdone(place, detail, placed):
             shown.setdefault((place, detail["type"] == "missing" and detail["loc"]), _diagnostic(detail, place, tree, what, models))
     return list(shown.values())
+
+
+def _wrong_column(place: tuple[Any, ...], column: str, reason: str, tree: Tree, what: str) -> Diagnostic:
+    return Diagnostic("MS015", f"`{place[-1] if place else column}` in {what}: {reason}", locate(tree, (*place, column)))
 
 
 def field_names(model: type[BaseModel]) -> list[str]:
@@ -61,9 +70,7 @@ def fields_at(location: tuple[Any, ...], models: list[type[BaseModel]]) -> list[
         inner = [
             each for model in here for name, info in model.model_fields.items() if step in (name, info.alias) for each in _models_in(info)
         ]
-        chosen = [
-            model for model in here if step in (model.__name__, *get_args(getattr(model.model_fields.get("type"), "annotation", None)))
-        ]
+        chosen = [model for model in here if step in (model.__name__, *get_args(_type_of(model)))]
         here = inner or chosen or here
     return [name for model in here for name in field_names(model)]
 
@@ -85,22 +92,12 @@ def _own(location: tuple[Any, ...], tree: Tree, prefix: tuple[Any, ...], models:
     """The steps that exist in the file: pydantic puts the names of union members in between."""
     own: list[Any] = []
     for index, step in enumerate(location):
-        here = _descend(tree, (*prefix, *own))
+        here = descend(tree, (*prefix, *own))
         inside = isinstance(here, Map) and str(step) in here.entries
         last = index == len(location) - 1
         if inside or (isinstance(step, int) and not isinstance(here, Map)) or (last and step in fields_at(location[:-1], models)):
             own.append(step)
     return tuple(own)
-
-
-def _descend(tree: Tree, path: tuple[Any, ...]) -> Tree | None:
-    current: Tree | None = tree
-    for step in path:
-        if isinstance(current, Map):
-            current = current.entries.get(str(step))
-        elif current is not None and not isinstance(current, Map) and isinstance(step, int) and hasattr(current, "items"):
-            current = current.items[step] if step < len(current.items) else None
-    return current
 
 
 def _outdone(place: tuple[Any, ...], detail: ErrorDetails, placed: list[tuple[tuple[Any, ...], ErrorDetails]]) -> bool:
@@ -142,7 +139,24 @@ def _diagnostic(detail: ErrorDetails, place: tuple[Any, ...], tree: Tree, what: 
         return _wrong_tag(detail, context, place, tree, what)
     wanted, got = _WANTED.get(kind), "" if telling(name) else f", got {shown(detail['input'])}"
     sentence = f"must be {wanted}{got}" if wanted else f"{detail['msg'][0].lower()}{detail['msg'][1:]}{got}"
-    return Diagnostic("MS008", f"`{name}` in {what} {sentence}", span)
+    help_ = _as_a_map(name, detail["input"], place, models) if wanted == "a map" else ""
+    return Diagnostic("MS008", f"`{name}` in {what} {sentence}", span, help=help_)
+
+
+def _as_a_map(name: str, given: Any, place: tuple[Any, ...], models: list[type[BaseModel]]) -> str:
+    """`trigger: available_now` → how it is written, when the word is one of the types that the option has, or its one required field."""
+    fields = [info for model in models for field, info in model.model_fields.items() if place[-1:] in ((field,), (info.alias,))]
+    wanted = [model for info in fields for model in _models_in(info)]
+    kinds = [kind for model in wanted for kind in get_args(_type_of(model))]
+    close = get_close_matches(given, kinds, n=1, cutoff=0.7) if isinstance(given, str) else []
+    if close:
+        return f"write `{name}: {{type: {close[0]}}}`"
+    needed = [info.alias or field for model in wanted for field, info in model.model_fields.items() if info.is_required()]
+    return f"write `{name}: {{{needed[0]}: {given}}}`" if len(wanted) == len(needed) == 1 and isinstance(given, str | int) else ""
+
+
+def _type_of(model: type[BaseModel]) -> Any:
+    return getattr(model.model_fields.get("type"), "annotation", None)
 
 
 def _value_error(reason: str, name: str, what: str, span: Span) -> Diagnostic:

@@ -15,9 +15,12 @@ import yaml
 
 from millstream.errors import Diagnostic, Span, SpecError
 from millstream.secrets import veiled
+from millstream.spec.yamlerrors import explained
 
 MAX_BYTES = 2 << 20
 MAX_VALUES = 100_000
+MAX_DEPTH = 100
+MAX_DIGITS = 1_000
 _INT = re.compile(r"[-+]?\d[\d_]*|0x[0-9a-fA-F]+")
 _FLOAT = re.compile(r"[-+]?(\d[\d_]*\.\d*|\.\d+|\d[\d_]*(?=[eE]))([eE][-+]?\d+)?")
 _WORDS: dict[str, Any] = {"": None, "~": None, "null": None, "true": True, "false": False}
@@ -56,6 +59,8 @@ class Reader:
     file: str
     text: str
     problems: list[Diagnostic] = field(default_factory=list)
+    _shown: dict[int, str] = field(default_factory=dict)
+    """Lines as messages may show them: one line can hold hundreds of values."""
 
     def read(self) -> Tree | None:
         if len(self.text) > MAX_BYTES:
@@ -81,6 +86,8 @@ class Reader:
             return yaml.compose(self.text, Loader=loader)
         except yaml.MarkedYAMLError as error:
             raise SpecError(self._syntax(error)) from None
+        except RecursionError:
+            raise SpecError(Diagnostic("MS004", f"`{self.file}` is nested too deeply")) from None
         except yaml.YAMLError as error:
             raise SpecError(Diagnostic("MS002", f"`{self.file}` is not YAML: {str(error).splitlines()[0]}")) from None
 
@@ -88,11 +95,11 @@ class Reader:
         mark = error.problem_mark or error.context_mark
         line, column = (mark.line, mark.column) if mark else (0, 0)
         text = self._line(line)
-        tabbed = "\t" in text[: len(text) - len(text.lstrip())]
-        if tabbed:
-            column = text.index("\t")
-        reason = "a tab indents this line" if tabbed else str(error.problem or error.context or "not YAML").replace("'", "`")
-        help_ = "YAML indents with spaces only" if tabbed else 'inside {…} a variable is quoted: "${NAME}"' if "${" in text else ""
+        if "\t" in text[: len(text) - len(text.lstrip())]:
+            start = text.index("\t")
+            return Diagnostic("MS002", "a tab indents this line", self._span(line, start, start + 1), help="YAML indents with spaces only")
+        opened = error.context_mark.line + 1 if error.context_mark else line + 1
+        reason, help_ = explained(str(error.problem or error.context or "not YAML"), self._lines, line, opened)
         return Diagnostic("MS002", reason, self._span(line, column, column + 1), help=help_)
 
     def _refuse_explosion(self, root: Any) -> None:
@@ -100,6 +107,8 @@ class Reader:
         sizes: dict[int, int] = {}
 
         def size(node: Any, above: frozenset[int]) -> int:
+            if len(above) > MAX_DEPTH:
+                raise SpecError(Diagnostic("MS004", f"more than {MAX_DEPTH} levels are nested here", self.span(node)))
             if id(node) in above:
                 raise SpecError(Diagnostic("MS004", "an anchor contains itself", self.span(node)))
             if id(node) not in sizes:
@@ -117,6 +126,9 @@ class Reader:
         if isinstance(node, yaml.SequenceNode):
             return Items(tuple(self._tree(child) for child in node.value), self.span(node))
         plain = not node.style
+        if plain and len(node.value) > MAX_DIGITS and _INT.fullmatch(node.value):
+            self.problems.append(Diagnostic("MS004", f"a number has more than {MAX_DIGITS:,} digits", self.span(node), help="quote a text"))
+            return Scalar(node.value, self.span(node))
         value = resolve(node.value) if plain else node.value
         return Scalar(value, self.span(node), plain, tuple(self._text_lines(node)))
 
@@ -153,7 +165,9 @@ class Reader:
         return self._lines[number] if number < len(self._lines) else ""
 
     def _span(self, line: int, column: int, end: int) -> Span:
-        return Span(self.file, line + 1, column + 1, max(end, column + 1) + 1, veiled(self._line(line).rstrip("\r").replace("\t", " ")))
+        if line not in self._shown:
+            self._shown[line] = veiled(self._line(line).rstrip("\r").replace("\t", " "))
+        return Span(self.file, line + 1, column + 1, max(end, column + 1) + 1, self._shown[line])
 
 
 def resolve(text: str) -> Any:
@@ -193,3 +207,14 @@ def _children(node: Any) -> Iterator[Any]:
             yield value
     elif isinstance(node, yaml.SequenceNode):
         yield from node.value
+
+
+def descend(tree: Tree, path: tuple[Any, ...]) -> Tree | None:
+    """What stands at a place; None when nothing does."""
+    current: Tree | None = tree
+    for step in path:
+        if isinstance(current, Map):
+            current = current.entries.get(str(step))
+        elif current is not None and not isinstance(current, Map) and isinstance(step, int) and hasattr(current, "items"):
+            current = current.items[step] if step < len(current.items) else None
+    return current

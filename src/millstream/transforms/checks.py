@@ -35,9 +35,20 @@ def unknown_columns(texts: Iterable[tuple[str, str]], schema: pa.Schema | None) 
         return []
     found = []
     for field, text in texts:
-        unknown = columns.analyse(parse_query(f"SELECT {text} AS value FROM {_INPUT}"), {_INPUT: schema}).unknown
-        found += [Problem("MS024", f"unknown column `{name}`", field, nearest(name, schema.names)) for name, _, _ in unknown]
+        wrong = columns.analyse(parse_query(f"SELECT {text} AS value FROM {_INPUT}"), {_INPUT: schema}).misnamed
+        found += [Problem(each.code, each.message, field, each.help) for each in wrong if each.code == "MS024"]
     return found
+
+
+def row_problems(texts: Iterable[tuple[str, str]], schema: pa.Schema | None) -> list[Problem]:
+    """What is wrong with expressions over single rows: columns that the input lacks, and whatever needs more than one row."""
+    pairs = list(texts)
+    found = []
+    for field, text in pairs:
+        if (query := parse_query(f"SELECT {text} AS value FROM {_INPUT}")).tree is not None and (needs := query.stateful()):
+            help_ = "use `type: aggregate` or `type: window`, or a query with GROUP BY"
+            found.append(Problem("MS030", f"{needs[0]} needs more than one row", field, help_))
+    return found or unknown_columns(pairs, schema)
 
 
 def unknown_names(names: Iterable[str], field: str, schema: pa.Schema | None) -> list[Problem]:

@@ -34,6 +34,7 @@ class Dedup(Transform):
     """
 
     type: ClassVar[str] = "dedup"
+    shaped_by: ClassVar[frozenset[str]] = frozenset()
     summary: ClassVar[str] = "Keep one row per key and span of event time."
     example: ClassVar[str] = """
         once:

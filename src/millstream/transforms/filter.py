@@ -13,7 +13,7 @@ from millstream.plan.changelog import op_of
 from millstream.plan.components import NodeContext, Problem, Transform
 from millstream.plan.options import Expression
 from millstream.plan.query import Query, freeze_clock
-from millstream.transforms.checks import only, quoted, unknown_columns
+from millstream.transforms.checks import only, quoted, row_problems
 from millstream.transforms.isolation import isolated
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ class Filter(Transform):
     """
 
     type: ClassVar[str] = "filter"
+    shaped_by: ClassVar[frozenset[str]] = frozenset()
     real_time: ClassVar[bool] = True
     summary: ClassVar[str] = "Keep the rows that meet a condition."
     example: ClassVar[str] = """
@@ -46,7 +47,7 @@ class Filter(Transform):
         return only(inputs)
 
     def problems(self, inputs: Mapping[str, pa.Schema | None], directory: Path) -> list[Problem]:
-        return unknown_columns([("where", self.where)], only(inputs))
+        return row_problems([("where", self.where)], only(inputs))
 
     def apply(self, frames: Mapping[str, DataFrame], context: NodeContext) -> DataFrame:
         (frame,) = frames.values()

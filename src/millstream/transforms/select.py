@@ -14,7 +14,7 @@ from millstream.plan.components import NodeContext, Problem, Transform
 from millstream.plan.expressions import Expr, sql
 from millstream.plan.options import Expression
 from millstream.plan.query import Query, freeze_clock
-from millstream.transforms.checks import only, quoted, types_of, unknown_columns
+from millstream.transforms.checks import only, quoted, row_problems, types_of
 from millstream.transforms.isolation import isolated
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class Select(Transform):
         return types_of(self._kept(schema.names), schema) if schema is not None else None
 
     def problems(self, inputs: Mapping[str, pa.Schema | None], directory: Path) -> list[Problem]:
-        return unknown_columns([(f"columns.{name}", text) for name, text in self.columns.items()], only(inputs))
+        return row_problems([(f"columns.{name}", text) for name, text in self.columns.items()], only(inputs))
 
     def apply(self, frames: Mapping[str, DataFrame], context: NodeContext) -> DataFrame:
         (frame,) = frames.values()

@@ -13,7 +13,7 @@ from millstream.plan import types
 from millstream.plan.components import NodeContext, Problem, Transform
 from millstream.plan.options import Expression
 from millstream.plan.query import Query, freeze_clock
-from millstream.transforms.checks import only, types_of, unknown_columns
+from millstream.transforms.checks import only, row_problems, types_of
 from millstream.transforms.isolation import isolated
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class WithColumns(Transform):
         return pa.schema([pa.field(name, kind) for name, kind in ({field.name: field.type for field in schema} | replaced).items()])
 
     def problems(self, inputs: Mapping[str, pa.Schema | None], directory: Path) -> list[Problem]:
-        return unknown_columns([(f"columns.{name}", text) for name, text in self.columns.items()], only(inputs))
+        return row_problems([(f"columns.{name}", text) for name, text in self.columns.items()], only(inputs))
 
     def apply(self, frames: Mapping[str, DataFrame], context: NodeContext) -> DataFrame:
         from pyspark.sql import functions as F

@@ -1,0 +1,54 @@
+"""Functions that a query calls and nobody has: neither Spark, nor Millstream, nor the pipeline."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from difflib import get_close_matches
+
+from sqlglot import exp
+from sqlglot.tokenizer_core import TokenType
+
+from millstream.plan.builtins import BUILTINS
+from millstream.plan.macros import AGGREGATES
+from millstream.plan.query import Place, Query, place_between, tokens_of
+
+_SYNTAX = frozenset({"byte", "character", "cube", "dec", "identifier", "integer", "interval", "long", "numeric", "real", "rollup", "short"})
+_SYNTAX |= {
+    "timediff",
+    "timestamp_diff",
+    "timestamp_ltz",
+    "timestamp_ntz",
+    "timestampadd",
+    "timestampdiff",
+    "try_cast",
+    "values",
+    "varchar",
+}
+"""What Spark's parser reads as calls although no function is called so."""
+
+
+def unknown_functions(query: Query, own: set[str]) -> Iterator[tuple[str, Place]]:
+    """Each with its place. A name with a dot is one of a catalog, of which nothing is known here."""
+    for call in query.tree.find_all(exp.Func) if query.tree is not None else ():
+        if "start" not in call.meta:
+            continue
+        start, end = call.meta["start"], call.meta["end"] + 1
+        name = query.text[start:end]
+        known = name.lower() in BUILTINS | AGGREGATES | _SYNTAX | own or name.lower().startswith("dynamic_table_")
+        if not known and name.isidentifier() and _alone(query.text, start, end):
+            yield name, place_between(query.text, start, end)
+
+
+def nearest_function(name: str, own: set[str]) -> str:
+    close = get_close_matches(name.lower(), sorted(BUILTINS | AGGREGATES | own), n=1, cutoff=0.75)
+    return f"did you mean `{close[0]}`?" if close else "Spark has no such function; your own ones are declared under `functions:`"
+
+
+def _alone(text: str, start: int, end: int) -> bool:
+    """Whether the name is one word with a bracket behind it."""
+    tokens = tokens_of(text)
+    for index, token in enumerate(tokens):
+        if token.start == start and token.end + 1 == end and index + 1 < len(tokens):
+            dotted = index > 0 and tokens[index - 1].token_type == TokenType.DOT
+            return not dotted and tokens[index + 1].token_type == TokenType.L_PAREN and token.token_type == TokenType.VAR
+    return False
