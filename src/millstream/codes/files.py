@@ -85,8 +85,9 @@ FILES: dict[str, Code] = {
     ),
     "MS017": Code(
         "a name is not allowed",
-        "Names of nodes are letters, digits, `_`, `-` and dots, and start with a letter; names that start with `_` are ours.",
-        "Rename the node.",
+        "Names of nodes are letters, digits, `_`, `-` and dots, and start with a letter; names that start with `_` are ours. The name of "
+        "a pipeline is also that of the folder which keeps its progress, so it holds no `/` or `\\` and does not start with a dot.",
+        "Rename it.",
     ),
     "MS018": Code(
         "the function does not say what type it returns",
@@ -97,5 +98,16 @@ FILES: dict[str, Code] = {
         "the function has the name of one of Spark's own",
         "It would take the place of Spark's function in every query of the session.",
         "Give it another name under `functions`; the name in Python can stay.",
+    ),
+    "MS163": Code(
+        "the CSV header does not fit the schema",
+        "A column of the schema is not in the header, so every row would have null there. Often the delimiter is another one, a column has "
+        "another name, or the file has no header at all.",
+        'Name the columns as the header does, or set `options: {delimiter: ";"}` or `options: {header: false}`.',
+    ),
+    "MS164": Code(
+        "no client for this kind of address",
+        "Spark reads and writes `s3a://`, `gs://` and the like with jars that are not part of it.",
+        "Add the jar that the message names with `spark.jars.packages` or `spark.jars` in `settings.spark`.",
     ),
 }

@@ -92,9 +92,41 @@ MACHINES: dict[str, Code] = {
         "The node does not exist, keeps no state, or has not run yet.",
         "`millstream checkpoint list` shows which queries keep state.",
     ),
+    "MS147": Code(
+        "a job that is done has changed",
+        "A pipeline whose inputs are all bounded has been run to their end. Its plan has changed since, and the new plan has not been run.",
+        "`--again` (in Python `execute(RunOptions(again=True))`) does the whole job with the new plan, and its sinks receive rows once "
+        "more. To keep what was done beside it, give the pipeline a new `name`, or undo the change.",
+    ),
+    "MS148": Code(
+        "the checkpoint is in the working directory",
+        "Progress is kept beside the pipeline's file, in `.millstream/<name>`, so that it is found from every directory. There is none; "
+        "in the working directory there is a checkpoint of a pipeline of that name. Starting without it would deliver every row again.",
+        "Move it beside the file, or name it: `--set checkpoint=PATH`, or `settings: {checkpoint: PATH}`.",
+    ),
     "MS059": Code(
         "the copy cannot go there",
         "A copy of a checkpoint goes to a folder of its own, so that nothing is overwritten and nothing is mixed.",
         "Name a folder that does not exist yet.",
+    ),
+    "MS155": Code(
+        "Spark's JVM ran out of memory",
+        "The heap was too small for an epoch, for a row, or for what a compressed file expands to. The epoch is not written.",
+        "Raise `settings.driver_memory`, or read less at a time (`max_files_per_epoch`, `max_rows_per_epoch`); then run again.",
+    ),
+    "MS156": Code(
+        "Spark's JVM died",
+        "The process in which Spark runs was killed or crashed. A new one was started as often as `settings.restart` allows.",
+        "See the last lines of its log; run again, nothing is lost.",
+    ),
+    "MS157": Code(
+        "the lease of the checkpoint was lost",
+        "This run could not renew its lease for too long, and another run may own the checkpoint now. It stops: only one may write.",
+        "Is another instance running? Then all is well. Else run again.",
+    ),
+    "MS167": Code(
+        "a job that was to be repeated has not begun",
+        "`--again` has set a finished job back, and failed before it read anything. A plain run would deliver all rows once more, unasked.",
+        "Correct what failed, and run with `--again`.",
     ),
 }

@@ -50,8 +50,10 @@ PLANS: dict[str, Code] = {
     "MS030": Code(
         "a stream cannot answer this query yet",
         "A windowed aggregate gives each window once, complete. What stands above it must go window by window (GROUP BY, PARTITION BY or a "
-        "join on the window); ORDER BY and LIMIT would need all windows at once. Without a window, results change for ever: HAVING, "
-        "conditions on totals, DISTINCT and joins would have to take rows back, which comes with a later version.",
+        "join on the same window of both sides); ORDER BY and LIMIT would need all windows at once. Without a window, results "
+        "change for ever: HAVING, conditions on totals, DISTINCT, joins and subqueries would have to take rows back: that comes later. "
+        "Totals must keep the columns that they are grouped by, so that later rows can replace earlier ones. `check` tells what the text "
+        "shows; Spark's own plan is looked at before the first epoch, so that no answer ever depends on where epochs are cut.",
         "Group by `window(…)`, use the `join` or `dedup` transform, or do the last step where the results are read.",
     ),
     "MS031": Code(
@@ -98,5 +100,37 @@ PLANS: dict[str, Code] = {
         "the state would grow without bound",
         "Without a time limit every row must be remembered for ever.",
         "Give a time limit, or say `unbounded: true` if the keys are few.",
+    ),
+    "MS154": Code(
+        "a login without encryption",
+        "The password may reach another host in the clear: `sslmode: prefer` (the default) goes on without encryption when the server has "
+        "none, and `SASL_PLAINTEXT` never encrypts.",
+        "Set `sslmode: require` or `verify-full` for Postgres, `protocol: SASL_SSL` for Kafka. On loopback nothing leaves the machine.",
+    ),
+    "MS158": Code(
+        "a syntax error in SQL",
+        "The text is no query in any dialect: a quote or parenthesis stays open, a keyword is misspelt, or the end is missing. Text that "
+        "only the offline checker does not know is a warning (MS028) where the node says with `from` what it reads.",
+        "See the place marked in the message.",
+    ),
+    "MS159": Code(
+        "unknown function",
+        "Neither Spark nor the pipeline has a function of that name.",
+        "Use the nearest name shown, or declare your own under `functions:`.",
+    ),
+    "MS160": Code(
+        "a column is neither grouped by nor aggregated",
+        "A group has many values of that column, and the result has room for one.",
+        "Add the column to GROUP BY, or aggregate it: `first(column)`, `max(column)`.",
+    ),
+    "MS161": Code(
+        "the name of a column is ambiguous",
+        "More than one input of the query has a column of that name.",
+        "Write the input before it: `orders.id`.",
+    ),
+    "MS162": Code(
+        "SQL of another dialect",
+        "Spark SQL has other words for this.",
+        "Write it as the message shows.",
     ),
 }

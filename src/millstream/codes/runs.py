@@ -100,4 +100,11 @@ RUNS: dict[str, Code] = {
         "depend on how the rows were cut into epochs.",
         "Call it in a `sql` transform with GROUP BY.",
     ),
+    "MS166": Code(
+        "a value of `partition_by` cannot be the name of a directory",
+        "The directory is called `column=value`, some characters written as `%2F`; file systems take names of at most 255 bytes, and none "
+        "with a NUL character. The epoch is not written.",
+        "`on_error: drop` leaves such rows out and `on_error: {dead_letter: SINK}` keeps them; or partition by something shorter, such as "
+        "`substr(url, 1, 50)`.",
+    ),
 }

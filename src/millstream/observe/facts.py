@@ -116,6 +116,12 @@ class Snapshot:
     """Sentences worth telling: a restart, a changed plan, an end that had come before."""
 
 
+class Caution(str):
+    """A note about something that went wrong and may go right by itself."""
+
+    __slots__ = ()
+
+
 class Recorder:
     """Adds facts up. Safe to use from the epochs' threads and the one that watches."""
 
@@ -123,6 +129,8 @@ class Recorder:
         self._lock = threading.Lock()
         self._started = time.monotonic()
         self._snapshot = Snapshot(pipeline, "starting", 0.0)
+        self._read: dict[str, dict[str, int | None]] = {}
+        """source → query → rows read"""
 
     def snapshot(self) -> Snapshot:
         with self._lock:
@@ -140,15 +148,27 @@ class Recorder:
         with self._lock:
             self._snapshot = replace(self._snapshot, notes=(*self._snapshot.notes, text))
 
+    def warn(self, text: str) -> None:
+        """A note that an operator should look at."""
+        self.note(Caution(text))
+
     def restart(self, query: str) -> None:
         with self._lock:
             self._update(query, state="restarting", restarts=self._query(query).restarts + 1)
 
-    def read(self, rows: Mapping[str, int]) -> None:
-        """Rows that came out of sources."""
+    def read(self, query: str, rows: Mapping[str, int | None]) -> None:
+        """Rows that came out of sources. Each query reads all of them: the one that has come farthest tells how many there were. A
+        count that is missing once is missing for good.
+        """
         with self._lock:
             for name, count in rows.items():
-                self._add(name, "source", rows_out=count)
+                totals = self._read.setdefault(name, {})
+                before = totals.get(query, 0)
+                totals[query] = None if before is None or count is None else before + count
+                known = [total for total in totals.values() if total is not None]
+                facts = self._snapshot.nodes.get(name, NodeFacts())
+                after = replace(facts, kind="source", rows_out=max(known, default=None))
+                self._snapshot = replace(self._snapshot, nodes={**self._snapshot.nodes, name: after})
 
     def speed(self, query: str, rows_per_second: float) -> None:
         with self._lock:

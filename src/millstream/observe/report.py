@@ -17,6 +17,11 @@ class Report:
     times: Mapping[str, float] = field(default_factory=dict)
     """phase → seconds: import, jvm, session, first epoch, stop"""
 
+    def __str__(self) -> str:
+        """The run in one line."""
+        said = f"{self.pipeline} {self.state} in {self.seconds:.1f} s, epochs: {self.epochs}, rows written: {self.rows_written}"
+        return "; ".join([said, *self.notes])
+
     @property
     def pipeline(self) -> str:
         return self.snapshot.pipeline

@@ -42,6 +42,10 @@ class MemorySink(Sink):
 
     _store: _Store = PrivateAttr(default_factory=_Store)
 
+    @property
+    def answers(self) -> bool:
+        return False
+
     def table(self) -> pa.Table:
         """All rows, in the order of their epochs."""
         held = self._store.tables
@@ -53,7 +57,7 @@ class MemorySink(Sink):
         rows: list[dict[str, Any]] = self.table().to_pylist()
         return rows
 
-    def ledger(self, spark: SparkSession, epoch: Epoch) -> LedgerEntry | None:
+    def ledger(self, spark: SparkSession | None, epoch: Epoch) -> LedgerEntry | None:
         held = [(number, digest) for (query, sink, number), (digest, _) in self._store.tables.items() if (query, sink) == _key(epoch)]
         return LedgerEntry(*max(held)) if held else None
 

@@ -21,7 +21,7 @@ from pydantic import BeforeValidator, Field, PlainSerializer, WithJsonSchema, mo
 from millstream.clients.storage import Storage, is_local
 from millstream.connectors.memory.rows import plain_schema, to_plain, to_table, to_text
 from millstream.plan import types
-from millstream.plan.components import REJECT, NodeContext, Source
+from millstream.plan.components import REJECT, NodeContext, Progress, Source
 from millstream.plan.options import SchemaMap
 
 if TYPE_CHECKING:
@@ -51,6 +51,7 @@ class MemorySource(Source):
     """
 
     type: ClassVar[str] = "memory"
+    shaped_by: ClassVar[frozenset[str]] = frozenset({"rows", "batches", "schema", "columns"})
     summary: ClassVar[str] = "Rows written in the pipeline or handed over by Python."
     example: ClassVar[str] = """
         orders:
@@ -126,9 +127,14 @@ class MemorySource(Source):
 
     def exhausted(self, offset: Any, context: NodeContext | None = None) -> bool:
         """Spark's file source counts its epochs from 0; every part is one of them."""
-        parsed = json.loads(offset) if isinstance(offset, str) else offset
         epochs = sum(1 for _ in self._parts()) if len(self.batches) > 1 or self.rows_per_epoch else 1
-        return int(parsed["logOffset"]) + 1 >= epochs
+        return _number(offset) + 1 >= epochs
+
+    def rows_read(self, progress: Progress, context: NodeContext) -> int:
+        sizes = [part.num_rows for part in self._parts()]
+        if len(self.batches) <= 1 and not self.rows_per_epoch:
+            return sum(sizes)
+        return sum(sizes[_number(progress.start) + 1 : _number(progress.end) + 1])
 
     def _table(self) -> pa.Table:
         schema = types.schema(self.columns) if self.columns else None
@@ -145,6 +151,12 @@ class MemorySource(Source):
         for size in sizes:
             yield table.slice(start, size)
             start += size
+
+
+def _number(offset: Any) -> int:
+    """The epoch that an offset of Spark's file source names; -1 before the first."""
+    parsed = json.loads(offset) if isinstance(offset, str) else offset
+    return int(parsed["logOffset"]) if parsed else -1
 
 
 def _keep(parts: list[pa.Table], storage: Storage) -> None:

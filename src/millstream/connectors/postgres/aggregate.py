@@ -112,14 +112,15 @@ class PostgresAggregateSink(PostgresDelivery):
         return found
 
     def collapses(self, columns: Iterable[str], context: NodeContext) -> tuple[str, ...]:
-        return self._key(context)
+        key = self._key(context)
+        if op_of(columns) and not key and self.deduplicate:
+            message = f"sink `{context.name}` receives a changelog, and its rows have no primary key"
+            raise RunError(Diagnostic("MS118", message, help="add `primary_key: COLUMN`; or `deduplicate: false` for deltas"))
+        return key
 
     def stage(self, frame: DataFrame, epoch: Epoch) -> Staged:
         assert epoch.context is not None
         key, op = self._key(epoch.context), op_of(frame.columns)
-        if op and not key and self.deduplicate:
-            message = f"sink `{epoch.sink}` receives a changelog, and its rows have no primary key"
-            raise RunError(Diagnostic("MS118", message, help="add `primary_key: COLUMN`; or `deduplicate: false` for deltas"))
         needed = {*key, *(group.source or name for name, group in self.group_by.items()), *(t.source for t in self.aggregate.values())}
         known = {column.name: column for column in columns_of(frame, "json", {})}
         landed = tuple(known[name] for name in frame.columns if name in needed)

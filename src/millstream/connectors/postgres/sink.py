@@ -71,8 +71,12 @@ class PostgresSink(PostgresSinkOptions, PostgresDelivery):
           update_where: {updated_at: ">"}
           evolve: add_columns
     """
-    judges: ClassVar[bool] = True
+    judges_by_target: ClassVar[bool] = True
     adjustable: ClassVar[frozenset[str]] = PostgresDelivery.adjustable | {"on_conflict", "update_where", "evolve"}
+
+    @property
+    def judges(self) -> bool:
+        return True
 
     def problems(self, inputs: Mapping[str, pa.Schema | None], directory: Path) -> list[Problem]:
         return self.problems_of(next(iter(inputs.values()), None))

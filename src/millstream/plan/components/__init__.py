@@ -7,13 +7,14 @@ Rows that a node cannot handle leave it in the column `REJECT` (raw row and erro
 """
 
 from millstream.plan.components.component import REJECT, Component, Problem
-from millstream.plan.components.context import NodeContext
-from millstream.plan.components.sink import Epoch, Guarantee, LedgerEntry, Sink, Staged
+from millstream.plan.components.context import ChangedInput, NodeContext, Progress
+from millstream.plan.components.sink import Epoch, Guarantee, LedgerEntry, Sink, Staged, went_back
 from millstream.plan.components.source import Source
 from millstream.plan.components.transform import OutputMode, Transform, Windowed
 
 __all__ = [
     "REJECT",
+    "ChangedInput",
     "Component",
     "Epoch",
     "Guarantee",
@@ -21,9 +22,11 @@ __all__ = [
     "NodeContext",
     "OutputMode",
     "Problem",
+    "Progress",
     "Sink",
     "Source",
     "Staged",
     "Transform",
     "Windowed",
+    "went_back",
 ]

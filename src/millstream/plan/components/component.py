@@ -10,6 +10,8 @@ from typing import Any, ClassVar, Literal
 import pyarrow as pa
 from pydantic import BaseModel, ConfigDict
 
+from millstream.plan.mistakes import Checked
+
 REJECT = "_reject"
 """The column of rows that a node cannot handle."""
 
@@ -29,7 +31,7 @@ class Problem:
     width: int = 1
 
 
-class Component(BaseModel):
+class Component(BaseModel, metaclass=Checked):
     """Options of one node."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", validate_by_name=True, validate_by_alias=True, arbitrary_types_allowed=True)
@@ -43,6 +45,8 @@ class Component(BaseModel):
     """The optional dependency (and jars) that it needs."""
     adjustable: ClassVar[frozenset[str]] = frozenset()
     """Options that may change between runs without touching what progress means."""
+    shaped_by: ClassVar[frozenset[str] | None] = None
+    """The options that decide which columns come out; None: any of them may."""
     real_time: ClassVar[bool] = False
     """Whether it can handle rows one by one as they come, in Spark's own operators; a sink then has `stream`."""
     connects: ClassVar[bool] = False
@@ -56,6 +60,11 @@ class Component(BaseModel):
     def extras(self) -> tuple[str, ...]:
         """The extras that these options need."""
         return (self.extra,) if self.extra else ()
+
+    @property
+    def exposed(self) -> str:
+        """The option by which a login goes to another host without encryption; empty where it does not."""
+        return ""
 
     def problems(self, inputs: Mapping[str, pa.Schema | None], directory: Path) -> list[Problem]:
         """What the schema of options cannot say."""

@@ -44,6 +44,8 @@ class NodeContext:
     """The pipeline's name."""
     primary_key: tuple[str, ...] = ()
     """The columns that the node is keyed by, where it says so."""
+    hidden: tuple[str, ...] = field(default=(), repr=False)
+    """Values of secrets, which user code may know and no text of a run may tell."""
     store: Namespace | None = field(default=None, repr=False, compare=False)
     """Named values of the node's own, kept beside the pipeline; None where there is no place for them."""
 
@@ -51,3 +53,29 @@ class NodeContext:
     def event_time(self) -> str:
         """The column that holds the event time of the first input; empty when none is declared."""
         return next(iter(self.event_times.values()), "")
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedInput:
+    """A part of a planned epoch's input that is not as it was when the epoch was planned."""
+
+    name: str
+    gone: bool
+
+    def __str__(self) -> str:
+        return f"{self.name} {'is gone' if self.gone else 'was changed'}"
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """What is known about one epoch's reading of a source once it is over."""
+
+    start: Any
+    """The offset where it began; None at the very beginning."""
+    end: Any
+    seen: int | None
+    """Rows that Spark counted in one scan; None when its count is no whole number of scans."""
+    pushed: bool
+    """Whether steps may have been pushed into the scan, so that a format with statistics gives fewer rows than it holds."""
+    log: Storage
+    """Spark's own log of the source, in the query's checkpoint."""

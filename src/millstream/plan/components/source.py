@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from millstream.clients.storage import Storage
 from millstream.plan.components.component import Component
-from millstream.plan.components.context import NodeContext
+from millstream.plan.components.context import ChangedInput, NodeContext, Progress
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -30,6 +31,11 @@ class Source(Component):
     @property
     def deterministic(self) -> bool:
         """Whether reading the same offsets again gives the same rows."""
+        return True
+
+    @property
+    def rereads(self) -> bool:
+        """Whether rows of committed epochs can be read again, as long as they are there."""
         return True
 
     @property
@@ -90,9 +96,9 @@ class Source(Component):
         """The primary key that the data names by itself, once the schema is known; it stands for one that the user does not give."""
         return ()
 
-    def rows_between(self, start: Any, end: Any) -> int | None:
-        """How many rows lie between two offsets, where they tell; `start` is None at the beginning."""
-        return None
+    def rows_read(self, progress: Progress, context: NodeContext) -> int | None:
+        """How many rows an epoch got from it: by its offsets where they tell, else as Spark counted; None when nobody knows."""
+        return progress.seen
 
     @property
     def may_lose(self) -> bool:
@@ -102,6 +108,12 @@ class Source(Component):
     def lost(self, spark: SparkSession, start: Any, end: Any, context: NodeContext) -> int:
         """How many rows between two offsets are gone."""
         return 0
+
+    def changed(self, spark: SparkSession, notes: Storage, start: Any, end: Any) -> list[ChangedInput]:
+        """What lies between two offsets and is not as it was when they were planned. `notes` is Spark's folder for the
+        source in the query's checkpoint. Asked before an epoch is repeated.
+        """
+        return []
 
     def find_bad(self, spark: SparkSession, start: Any, end: Any, context: NodeContext) -> str:
         """The first row between two offsets that does not fit, as a sentence with its place; empty when it cannot be told."""

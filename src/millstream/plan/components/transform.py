@@ -16,6 +16,7 @@ from millstream.plan.outcomes import OnError
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from millstream.plan.query import Place
     from millstream.plan.tables import LookupTable
 
 OutputMode = Literal["append", "update"]
@@ -82,6 +83,19 @@ class Transform(Component):
         """Inputs that the component names itself, as SQL does."""
         return ()
 
+    def mentions(self, name: str) -> Iterable[tuple[str, Place]]:
+        """Where its texts name an input: the option, and the place in it."""
+        return ()
+
+    @property
+    def readable(self) -> bool:
+        """Whether the text that names its inputs could be read."""
+        return True
+
+    def spelt(self, names: Iterable[str]) -> Transform:
+        """The component with its inputs named as the nodes are, where it names them itself in another case."""
+        return self
+
     def lookup_table(self, name: str) -> LookupTable | None:
         """The table that SQL can look rows up in under the node's name, where the component is one."""
         return None
@@ -147,6 +161,11 @@ class Windowed(Transform):
     @property
     def keeps_clock(self) -> bool:
         return self.late is not None
+
+    @property
+    def waits(self) -> bool:
+        """Whether rows can come too late, as far as that is known."""
+        return self.stateful
 
     def closes(self, input_name: str, event_time: str) -> str:
         """SQL over a row of an input: the moment when the first result that the row belongs to closes. Empty: never."""

@@ -27,13 +27,21 @@ class PostgresDelivery(PostgresTarget):
         {*PostgresOptions.model_fields, "connections", "commit_group", "create"} - {"database"}
     )
 
+    @property
+    def place(self) -> str:
+        return f"database {self.database} on {self.host}:{self.port}"
+
+    @property
+    def recalls_alone(self) -> bool:
+        return True
+
     def prepare(self, spark: SparkSession, context: NodeContext) -> None:
         require_client()
         with reached(context), connected(self.address()) as connection:
             Ledger(self.metadata_schema).create(connection)
             sweep(connection, self.metadata_schema, prefix(context, context.name))
 
-    def ledger(self, spark: SparkSession, epoch: Epoch) -> LedgerEntry | None:
+    def ledger(self, spark: SparkSession | None, epoch: Epoch) -> LedgerEntry | None:
         assert epoch.context is not None
         with connected(self.address()) as connection:
             held = Ledger(self.metadata_schema).read(connection, epoch)

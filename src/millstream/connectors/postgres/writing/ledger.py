@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from millstream.clients.postgres import quoted
 from millstream.errors import Diagnostic, RunError
-from millstream.plan.components import Epoch, LedgerEntry
+from millstream.plan.components import Epoch, LedgerEntry, went_back
 
 if TYPE_CHECKING:
     import psycopg
@@ -36,14 +36,19 @@ class Ledger:
     def create(self, connection: psycopg.Connection[Any]) -> None:
         """Make the schema and the table, where they are missing."""
         connection.execute("SELECT pg_advisory_xact_lock(hashtext('millstream'))")
-        if connection.execute("SELECT to_regclass(%s)", [self.name]).fetchone() != (None,):
+        if self._exists(connection):
             return
         if connection.execute("SELECT 1 FROM pg_namespace WHERE nspname = %s", [self.schema]).fetchone() is None:
             connection.execute(f"CREATE SCHEMA {quoted(self.schema)}")
         columns = "query text, sink text, epoch bigint NOT NULL, digest text NOT NULL, pipeline text, written_at timestamptz DEFAULT now()"
         connection.execute(f"CREATE TABLE {self.name} ({columns}, PRIMARY KEY (query, sink))")
 
+    def _exists(self, connection: psycopg.Connection[Any]) -> bool:
+        return connection.execute("SELECT to_regclass(%s)", [self.name]).fetchone() != (None,)
+
     def read(self, connection: psycopg.Connection[Any], epoch: Epoch) -> LedgerEntry | None:
+        if not self._exists(connection):
+            return None
         query = f"SELECT epoch, digest FROM {self._table} WHERE query = %s AND sink = %s"
         found = connection.execute(query, [epoch.query, epoch.sink]).fetchone()
         return LedgerEntry(*found) if found and found[0] >= 0 else None
@@ -58,6 +63,7 @@ class Ledger:
         assert found is not None
         held = LedgerEntry(*found)
         if held.epoch < epoch.number:
+            _require_not_less(held, epoch)
             return True
         if held == LedgerEntry(epoch.number, epoch.digest):
             return False
@@ -68,3 +74,9 @@ class Ledger:
     def write(self, connection: psycopg.Connection[Any], epoch: Epoch) -> None:
         query = f"UPDATE {self._table} SET epoch = %s, digest = %s, written_at = now() WHERE query = %s AND sink = %s"
         connection.execute(query, [epoch.number, epoch.digest, epoch.query, epoch.sink])
+
+
+def _require_not_less(held: LedgerEntry, epoch: Epoch) -> None:
+    """A database that was restored while the run went on."""
+    if epoch.before is not None and held.epoch < epoch.before.epoch:
+        raise RunError(went_back(epoch, f", and holds epoch {held.epoch} now"))

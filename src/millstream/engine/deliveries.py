@@ -1,0 +1,126 @@
+"""Both sides remember: the checkpoint knows which sinks receive every epoch, and each target's ledger says which one it received last.
+
+Spark commits an epoch after every sink has committed it, so Spark's last commit, with the digest of its offset entry, is what each of
+these sinks holds at least. A note is therefore written only when a sink receives its first epoch, and nothing per epoch:
+
+<checkpoint>/_millstream/delivered/<query>.json   sink → the first epoch that it received, and where; holes that were accepted
+
+The note is written before Spark's commit and counts with it: what is remembered is never ahead of the target.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from millstream.engine.checkpoint import OWN, Checkpoint, QueryCheckpoint
+from millstream.errors import Diagnostic, RunError
+from millstream.plan.components import Epoch, LedgerEntry, Sink
+from millstream.plan.nodes import Node
+
+Recall = Callable[[Node, Epoch], LedgerEntry | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Lack:
+    """Epochs that were committed to a sink and that its target does not hold."""
+
+    sink: Node
+    held: int
+    """The last epoch that the target holds; -1: none."""
+    epochs: range
+    before: str = ""
+    """Where the target was when it received its last epoch, if that is known."""
+
+    @property
+    def named(self) -> str:
+        first, last = self.epochs[0], self.epochs[-1]
+        return f"epoch {first}" if first == last else f"epochs {first} to {last}"
+
+    def diagnostic(self) -> Diagnostic:
+        holds = f"the last epoch that it holds is {self.held}" if self.held >= 0 else "it holds none of this query's epochs"
+        message = f"the target of sink `{self.sink.name}` lacks {self.named}, which this pipeline has committed; {holds}"
+        now = _place(self.sink)
+        ways = "`--redeliver` repeats these epochs for it, or `--accept-target` goes on without them"
+        if self.before and self.before != now:
+            detail = f"the rows were written to `{self.before}`, and the target is `{now}` now; nothing was written"
+            help_ = f"go back to that target (a relative path begins in the working directory); or {ways}"
+        else:
+            detail = f"it was restored from an older copy, emptied, or is another target{f': `{now}`' if now else ''}; nothing was written"
+            help_ = f"restore it, or {ways}"
+        return Diagnostic("MS140", message, self.sink.span, detail=detail, help=help_)
+
+
+def _place(sink: Node) -> str:
+    return sink.component.place if isinstance(sink.component, Sink) else ""
+
+
+class Deliveries:
+    """What one query's sinks have received."""
+
+    def __init__(self, checkpoint: Checkpoint, query: QueryCheckpoint) -> None:
+        self._checkpoint, self._query = checkpoint, query
+        self._path = f"{OWN}/delivered/{query.name}.json"
+        self._note: dict[str, Any] = checkpoint.read_json(self._path) or {"sinks": {}, "holes": {}}
+        self._placed: set[str] = set()
+
+    def received(self, sinks: Sequence[Node], epoch: int) -> None:
+        """All of them have committed an epoch."""
+        if all(sink.name in self._placed for sink in sinks):
+            return
+        known, places = self._note["sinks"], self._note.get("places", {})
+        self._placed |= {sink.name for sink in sinks}
+        found = {sink.name: _place(sink) for sink in sinks}
+        if any(sink.name not in known for sink in sinks) or places != {**places, **found}:
+            self._note = {**self._note, "places": {**places, **found}}
+            self._write({**{sink.name: epoch for sink in sinks}, **known})
+
+    def keep_only(self, sinks: Iterable[str]) -> None:
+        """Forget sinks that the pipeline no longer has: one that comes back begins anew."""
+        kept = {name: self._note["sinks"][name] for name in sinks if name in self._note["sinks"]}
+        if len(kept) < len(self._note["sinks"]):
+            self._write(kept)
+
+    def forget(self) -> None:
+        if self._note["sinks"]:
+            self._write({})
+
+    def accept(self, lacks: Iterable[Lack]) -> None:
+        """Go on without these epochs; that they are missing stays on record."""
+        for lack in lacks:
+            self._note["holes"].setdefault(lack.sink.name, []).append([lack.epochs[0], lack.epochs[-1]])
+            self._note["sinks"][lack.sink.name] = lack.epochs.stop
+        self._write(self._note["sinks"])
+
+    def lacking(self, sinks: Iterable[Node], epoch_of: Callable[[Node, int, str], Epoch], recall: Recall) -> list[Lack]:
+        """What targets do not hold of what they have received. A target of another history is refused at once."""
+        committed, planned, found = self._query.committed(), self._query.planned(), []
+        next_digest = self._query.entry(committed + 1).digest if planned > committed else ""
+        for sink in sinks:
+            first = self._note["sinks"].get(sink.name, committed + 1)
+            if first > committed:
+                continue
+            held = recall(sink, epoch_of(sink, committed + 1, next_digest)) or LedgerEntry(-1, "")
+            if held == LedgerEntry(committed + 1, next_digest):
+                continue
+            self._require_history(sink, held, committed)
+            if held.epoch < committed:
+                missing = range(max(first, held.epoch + 1), committed + 1)
+                found.append(Lack(sink, held.epoch, missing, self._note.get("places", {}).get(sink.name, "")))
+        return found
+
+    def _require_history(self, sink: Node, held: LedgerEntry, committed: int) -> None:
+        """An epoch that the checkpoint still knows must have the digest that it has there."""
+        known = held.epoch <= committed and self._query.storage.exists(f"offsets/{held.epoch}")
+        if held.epoch <= committed and (not known or self._query.entry(held.epoch).digest == held.digest):
+            return
+        message = f"sink `{sink.name}` holds epoch {held.epoch} of another history; the checkpoint has committed epoch {committed}"
+        detail = "the checkpoint was restored from an older copy, or its epochs were cut differently; nothing was written"
+        help_ = f"restore both from the same time, or `--reset {self._query.name}` with an empty target"
+        raise RunError(Diagnostic("MS055", message, sink.span, detail=detail, help=help_))
+
+    def _write(self, sinks: dict[str, int]) -> None:
+        self._note = {**self._note, "sinks": sinks}
+        self._checkpoint.storage.put(self._path, json.dumps(self._note).encode())
