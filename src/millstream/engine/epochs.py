@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -17,8 +18,11 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from millstream.engine.checkpoint import OffsetEntry, QueryCheckpoint
+from millstream.engine.deliveries import Deliveries
+from millstream.engine.durability import Durability
 from millstream.engine.frames import EpochFrames
 from millstream.engine.functions import register
+from millstream.engine.inputs import refuse_changed
 from millstream.engine.keptledger import KeptLedger
 from millstream.engine.losses import begin_of, lost_rows, offsets_of
 from millstream.engine.lowering import Lowering
@@ -50,10 +54,17 @@ class EpochLoop:
     checkpoint: QueryCheckpoint
     lowering: Lowering
     recorder: Recorder
+    deliveries: Deliveries
     stopping: Callable[[], bool]
     bounded: bool = False
     """Whether the end of the input is found here, by the offsets."""
     ledgers: dict[str, LedgerEntry | None] = field(default_factory=dict)
+    repeated: int = -1
+    """The epoch that an earlier start has planned and not finished."""
+    accepts: bool = False
+    """Whether that one may have other rows than it had."""
+    redelivers: Mapping[str, range] | None = None
+    """While epochs are delivered again: sink → those that it lacks. Other sinks receive nothing."""
     failure: BaseException | None = None
     failed_node: str = ""
     planned_at: float | None = None
@@ -73,6 +84,10 @@ class EpochLoop:
     query: Any = None
     """Spark's query, once it has started."""
     started: threading.Event = field(default_factory=threading.Event)
+    durability: Durability = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.durability = Durability(self.checkpoint.storage)
 
     def __call__(self, frame: DataFrame, number: int) -> None:
         if self.stopping() or (self.finished_at is not None and number > self.finished_at):
@@ -90,18 +105,32 @@ class EpochLoop:
         self.planned_at = entry.time_ms / 1000
         clock = datetime.fromtimestamp(entry.time_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S.%f")
         frames = EpochFrames(
-            plan, frame, self._lowering_for(plan, frame), number, clock, entry.time_ms, self._operators if self.watermarks else None
+            plan,
+            frame,
+            self._lowering_for(plan, frame),
+            number,
+            clock,
+            entry.time_ms,
+            self._operators if self.watermarks else None,
+            self._accepts(number),
         )
+        self._require_inputs(plan, number, entry, clock)
         lost = self._lost(plan, number, entry)
+        self.durability.planned(number, entry)
         try:
             self._fill(plan, frames, clock)
             staged, skipped = self._stage(plan, frames, number, entry, clock)
-            dropped = frames.dropped() if staged else {}
-            late = frames.late.counts() if frames.late else {}
-            watermark = self._keep_time(frames, self.planned_at) if self.watermarks else None
+            with _aborting(staged):
+                dropped = {**frames.dropped(), **frames.told_apart(_rows(staged))} if staged else {}
+                late = frames.late.counts() if frames.late else {}
+                watermark = self._keep_time(frames, self.planned_at) if self.watermarks else None
+                self.durability.computed()
+                self.lowering.checkpoint.require_lease()
             self._commit(staged)
         finally:
             frames.release()
+        if self.redelivers is None:
+            self.deliveries.received(plan.sinks, number)
         self.planned_at = None
         self.scans[number] = frames.scans
         self.finished = Finished(number, offsets_of(plan, entry))
@@ -110,6 +139,28 @@ class EpochLoop:
         self._tally(plan)
         if entry.flushes or (self.bounded and self._exhausted(plan, entry)):
             self.finished_at = number
+
+    def _accepts(self, number: int) -> bool:
+        return self.accepts and number == self.repeated
+
+    def _require_inputs(self, plan: QueryPlan, number: int, entry: OffsetEntry, clock: str) -> None:
+        """Before an epoch is read again: what it reads must be what it was."""
+        if (number != self.repeated and self.redelivers is None) or self._accepts(number):
+            return
+        held, begun = [], False
+        for sink in plan.sinks:
+            self.failed_node, epoch = sink.name, self.epoch_of(sink, number, entry.digest, clock)
+            held.append(self._holds(sink, epoch))
+            begun = begun or _sink(sink).has_begun(epoch)
+        self.failed_node = ""
+        if all(held) and not plan.stateful and not plan.filling:
+            return
+        seen = any(held) or begun or bool(plan.filling) or self.redelivers is not None or self.checkpoint.has_staged(number)
+        changed = refuse_changed(plan, self.lowering, self.checkpoint, number, entry, seen=seen)
+        if changed:
+            self.recorder.warn(
+                f"query `{plan.name}`: no sink holds any of epoch {number}, so it is read as its files are now: {', '.join(changed)}"
+            )
 
     def _lost(self, plan: QueryPlan, number: int, entry: OffsetEntry) -> dict[str, int]:
         """What is gone that this epoch was to read, for sources that are told to go on without it."""
@@ -121,7 +172,7 @@ class EpochLoop:
     def _lowering_for(self, plan: QueryPlan, frame: DataFrame) -> Lowering:
         """An epoch that was planned with other functions is finished with them."""
         if plan.functions != self.lowering.functions:
-            register(frame.sparkSession, plan.functions, self.lowering.directory)
+            register(frame.sparkSession, plan.functions, self.lowering.directory, self.lowering.hidden)
             self.lowering = replace(self.lowering, functions=plan.functions)
         return self.lowering
 
@@ -133,13 +184,16 @@ class EpochLoop:
         try:
             for sink in plan.sinks:
                 self.failed_node = sink.name
-                epoch = Epoch(self.checkpoint.query_id(), sink.name, number, entry.digest, clock, self.lowering.context(sink, clock))
+                epoch = self.epoch_of(sink, number, entry.digest, clock)
                 if self._holds(sink, epoch):
                     skipped.append(sink.name)
                     continue
                 if plan.belated(sink) and not staged:
                     frames.run()
-                rows, epoch = frames.for_sink(sink), replace(epoch, repeatable=frames.repeatable(sink))
+                rows, epoch = (
+                    frames.for_sink(sink),
+                    replace(epoch, repeatable=frames.repeatable(sink), before=self.ledgers[sink.name], accepts=self._accepts(number)),
+                )
                 staged.append((sink, _sink(sink).stage(rows, epoch), epoch))
             if not staged and plan.stateful:
                 frames.run()
@@ -147,8 +201,7 @@ class EpochLoop:
                 self.failed_node = plan.root.name
                 frames.late.refuse()
         except BaseException:
-            for sink, work, epoch in staged:
-                _sink(sink).abort(work, epoch)
+            _abort(staged)
             raise
         return staged, skipped
 
@@ -192,7 +245,22 @@ class EpochLoop:
                     kept.write(own)
         self.failed_node = ""
 
+    def epoch_of(self, sink: Node, number: int, digest: str, clock: str = "") -> Epoch:
+        return Epoch(self.checkpoint.query_id(), sink.name, number, digest, clock, self.lowering.context(sink, clock))
+
+    def recall(self, sink: Node, epoch: Epoch) -> LedgerEntry | None:
+        """What a target says it holds, when a run begins."""
+        kept = self._kept_ledger(sink, epoch)
+        return kept.read() if kept else _sink(sink).recall(self.lowering.spark, epoch)
+
+    def answers(self, sink: Node) -> bool:
+        """Whether somebody can tell what the target holds."""
+        component = _sink(sink)
+        return component.answers if component.holds_ledger else self.lowering.store is not None
+
     def _holds(self, sink: Node, epoch: Epoch) -> bool:
+        if self.redelivers is not None and epoch.number not in self.redelivers.get(sink.name, ()):
+            return True
         if sink.name not in self.ledgers:
             kept = self._kept_ledger(sink, epoch)
             self.ledgers[sink.name] = kept.read() if kept else _sink(sink).ledger(self.lowering.spark, epoch)
@@ -219,7 +287,7 @@ class EpochLoop:
         return KeptLedger(store, epoch.query, sink.name) if store and not _sink(sink).holds_ledger else None
 
     def _note(self, plan: QueryPlan, staged: list[tuple[Node, Staged, Epoch]], facts: EpochFacts) -> None:
-        rows = {sink.name: work.rows for sink, work, _ in staged if work.rows is not None}
+        rows = _rows(staged)
         letters = {sink.name: plan.rejecting(sink) for sink in plan.sinks}
         belated = {sink.name for sink in plan.sinks if plan.belated(sink)}
         told = {nodes[0].name: rows[name] for name, nodes in letters.items() if len(nodes) == 1 and name in rows and name not in belated}
@@ -249,6 +317,26 @@ class EpochLoop:
 
 class StopRequested(Exception):  # noqa: N818 — not an error: the next epoch is refused because the run is stopping
     """Raised instead of starting another epoch."""
+
+
+def _rows(staged: list[tuple[Node, Staged, Epoch]]) -> dict[str, int]:
+    """Sink → the rows that it is about to commit, where it counts them."""
+    return {sink.name: work.rows for sink, work, _ in staged if work.rows is not None}
+
+
+@contextmanager
+def _aborting(staged: list[tuple[Node, Staged, Epoch]]) -> Iterator[None]:
+    """What fails before the first commit leaves nothing staged."""
+    try:
+        yield
+    except BaseException:
+        _abort(staged)
+        raise
+
+
+def _abort(staged: list[tuple[Node, Staged, Epoch]]) -> None:
+    for sink, work, epoch in staged:
+        _sink(sink).abort(work, epoch)
 
 
 def _grouped(staged: list[tuple[Node, Staged, Epoch]]) -> list[list[tuple[Node, Staged, Epoch]]]:

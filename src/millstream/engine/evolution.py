@@ -23,6 +23,7 @@ from millstream.plan.topology import Topology
 _ALWAYS = {"on_error", "primary_key", "functions", "late", "allowed_lateness"}
 """Options that no state depends on."""
 _COSMETIC = {"description", "telemetry"}
+_WIDEST = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +39,15 @@ class Change:
 def changes(topology: Topology, plan: QueryPlan, checkpoint: Checkpoint) -> list[Change]:
     """How a query differs from what its checkpoint was made with; nothing when there is none."""
     stored = _stored(checkpoint, plan.name)
-    if not stored:
-        return []
+    return _compared(stored, plan) if stored and _begun(checkpoint, plan.name) else []
+
+
+def _begun(checkpoint: Checkpoint, query: str) -> bool:
+    """Whether a plan is bound to progress: an epoch has been planned with it, or its bounded input has ended without one."""
+    return checkpoint.query(query).planned() >= 0 or checkpoint.finished(query) is not None
+
+
+def _compared(stored: Any, plan: QueryPlan) -> list[Change]:
     old, new = stored["plans"][-1]["nodes"], _nodes(plan)
     above = {node.name for node in plan.above} | set(stored["above"])
     return [
@@ -51,6 +59,7 @@ def changes(topology: Topology, plan: QueryPlan, checkpoint: Checkpoint) -> list
 
 def admit(topology: Topology, plan: QueryPlan, checkpoint: Checkpoint, accept_change: bool) -> PlanHistory:
     """Let the query start with this plan, or refuse it with the reason."""
+    _forget_unbegun(topology, plan, checkpoint)
     found = changes(topology, plan, checkpoint)
     breaking = [change for change in found if change.breaking]
     if breaking:
@@ -58,6 +67,18 @@ def admit(topology: Topology, plan: QueryPlan, checkpoint: Checkpoint, accept_ch
     history = PlanHistory(topology, plan, checkpoint, checkpoint.query(plan.name))
     history.append(found, accept_change)
     return history
+
+
+def _forget_unbegun(topology: Topology, plan: QueryPlan, checkpoint: Checkpoint) -> None:
+    """A query without a planned epoch has no progress that its plan could be bound to. What it and its changed nodes have kept
+    goes, except for what a query that has begun reads too.
+    """
+    stored = _stored(checkpoint, plan.name)
+    changed = {change.node for change in _compared(stored, plan)} if stored and not _begun(checkpoint, plan.name) else set()
+    if changed:
+        begun = [other for other in cut(topology) if _begun(checkpoint, other.name)]
+        shared = {node.name for other in begun for node in other.nodes}
+        checkpoint.reset(plan.name, sorted(changed - shared))
 
 
 class PlanHistory:
@@ -80,6 +101,21 @@ class PlanHistory:
         """The sinks of this plan and of the one that a half-done epoch is finished with."""
         earlier = self._earlier.sinks if self._earlier is not None else ()
         return tuple({node.name: node for node in (*earlier, *self._plan.sinks)}.values())
+
+    def differs(self, epochs: range, sink: str) -> str:
+        """Why epochs would not come out as they did, had they to be repeated for a sink; empty when they would."""
+        plans, now = _stored(self._checkpoint, self._plan.name)["plans"], _nodes(self._plan)
+        if plans[0]["from"] > epochs[0]:
+            return f"the plan of epoch {epochs[0]} is not stored any more: it changed at epoch {plans[0]['from']}"
+        if sink not in now:
+            return f"sink `{sink}` is no longer in the pipeline"
+        steps = {name: now[name] for name in (node.name for node in self._plan.nodes)}
+        for plan, after in zip(plans, [*plans[1:], None], strict=True):
+            past = after is not None and after["from"] <= epochs[0]
+            then = {name: plan["nodes"].get(name) for name in steps}
+            if not past and plan["from"] <= epochs[-1] and (then != steps or plan["nodes"].get(sink, {}).get("from") != now[sink]["from"]):
+                return f"the plan changed since: epochs from {plan['from']} on were computed otherwise"
+        return ""
 
     def append(self, found: list[Change], accept_change: bool) -> None:
         stored = _stored(self._checkpoint, self._plan.name)
@@ -171,7 +207,8 @@ def _differences(name: str, old: Any, new: Any, plan: QueryPlan) -> Iterator[tup
         for key in dict.fromkeys([*old, *new]):
             if old.get(key) != new.get(key):
                 breaking = _reads_otherwise(old.get(key), new.get(key)) if key == "event_time" else key not in adjustable
-                yield f"`{name}`: `{key}` was {_shown(old.get(key))}, is {_shown(new.get(key))}", breaking
+                before, after = _shown(old.get(key), new.get(key))
+                yield f"`{name}`: `{key}` was {before}, is {after}", breaking
 
 
 def _reads_otherwise(old: Any, new: Any) -> bool:
@@ -191,8 +228,9 @@ def _adjusted(node: Node, topology: Topology) -> Node:
         return node
     now = current.component
     changed = {name: getattr(now, name) for name in now.adjustable if name in type(now).model_fields}
-    # a sink whose rows nobody has seen yet may do otherwise with those that its target refuses: else it could never go on
-    options = node.options.model_copy(update={"on_error": current.on_error}) if node.kind == "sink" else node.options
+    # a sink whose rows nobody has seen yet may do otherwise with bad ones, or get the key it lacked: else it could never go on
+    now_options = {"on_error": current.on_error, "primary_key": current.options.primary_key}
+    options = node.options.model_copy(update=now_options) if node.kind == "sink" else node.options
     return replace(node, component=node.component.model_copy(update=changed), options=options)
 
 
@@ -202,8 +240,17 @@ def _new_letters(nodes: tuple[Node, ...], topology: Topology) -> tuple[Node, ...
     return tuple(sink for sink in topology.sinks if sink.name in wanted - known and not sink.inputs)
 
 
-def _shown(value: Any) -> str:
-    return "not set" if value is None else f"`{value}`"
+def _shown(old: Any, new: Any) -> tuple[str, str]:
+    """Both values; of long ones the part around the first difference."""
+    texts = (str(old), str(new))
+    first = next((at for at, (left, right) in enumerate(zip(*texts, strict=False)) if left != right), min(map(len, texts)))
+    start = max(0, first - _WIDEST // 4) if max(map(len, texts)) > _WIDEST else 0
+    before, after = (("…" if start else "") + _cut(text[start:]) for text in texts)
+    return "not set" if old is None else f"`{before}`", "not set" if new is None else f"`{after}`"
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _WIDEST else f"{text[:_WIDEST]}…"
 
 
 def _refusal(plan: QueryPlan, breaking: list[Change]) -> Diagnostic:

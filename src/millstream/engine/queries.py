@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -23,21 +23,38 @@ from millstream.engine.callback import for_each_epoch
 from millstream.engine.checkpoint import Checkpoint, QueryCheckpoint
 from millstream.engine.commitments import Commitments
 from millstream.engine.counting import count
+from millstream.engine.deaths import has_hung_up
+from millstream.engine.deliveries import Deliveries
 from millstream.engine.epochs import EpochLoop
 from millstream.engine.evolution import PlanHistory
 from millstream.engine.failures import text_of, translate
 from millstream.engine.lowering import Lowering, Stream
+from millstream.engine.settlement import Settlement
 from millstream.engine.watermarks import Watermarks
 from millstream.errors import Diagnostic, RunError, TransientError
 from millstream.observe.facts import Recorder
 from millstream.plan.components import Sink, Source, Transform
 from millstream.plan.cutting import QueryPlan
 from millstream.plan.realtime import promise
+from millstream.plan.running import RunOptions
 from millstream.plan.settings import AvailableNow, Interval, Settings
 from millstream.secrets import Redactor
 
 _TICK_MS = 1000
 """How often a node that waits for the clock is asked, unless `trigger` says otherwise."""
+
+
+class Stopping:
+    """Whether queries are to end after their epoch: the caller has asked for it, or one of them has failed."""
+
+    def __init__(self, asked: threading.Event) -> None:
+        self._asked, self._failed = asked, threading.Event()
+
+    def is_set(self) -> bool:
+        return self._asked.is_set() or self._failed.is_set()
+
+    def set(self) -> None:
+        self._failed.set()
 
 
 @dataclass
@@ -50,10 +67,11 @@ class RunningQuery:
     lowering: Lowering
     settings: Settings
     recorder: Recorder
-    stopping: threading.Event
+    stopping: Stopping
     redact: Redactor
     pipeline: str
     commitments: Commitments
+    options: RunOptions
     handle: StreamingQuery | None = None
     loop: EpochLoop | None = None
     restart_at: float | None = None
@@ -77,8 +95,11 @@ class RunningQuery:
         self._let_go()
         query = self.progress
         self.half_done = query.planned() > query.committed()
-        self.loop = EpochLoop(self.history.plan_for, query, self.lowering, self.recorder, self.stopping.is_set, bounded=self.bounded)
-        if self.plan.flushes and query.flushed():
+        self.loop = self._loop(query)
+        if self.half_done:
+            self._repeat(query.planned())
+        over = (self.plan.flushes and query.flushed()) or self.checkpoint.finished(self.plan.name) is not None
+        if over and not self.options.redeliver:
             self._end("done")
             return
         try:
@@ -88,11 +109,40 @@ class RunningQuery:
                     self.recorder.promises(sink.name, promise(sink.component, self.settings))
                     sink.component.prepare(self.lowering.spark, self.lowering.context(sink))
             self.loop.failed_node = ""
-            self.handle = self._open(self.lowering.streaming(self.plan))
+            stream = self.lowering.streaming(self.plan)
+            self.lowering.examine(self.plan, stream)
+            if not self._settle() or over:
+                self._end("done" if over and not self.stopping.is_set() else "stopped")
+                return
+            self.handle = self._open(stream)
         except Exception as error:  # noqa: BLE001 — whatever Spark raises is translated
             self._fail(error)
             return
         self.recorder.query_state(self.plan.name, "running")
+
+    def _loop(self, query: QueryCheckpoint) -> EpochLoop:
+        deliveries, stopping = Deliveries(self.checkpoint, self.progress), self.stopping.is_set
+        return EpochLoop(self.history.plan_for, query, self.lowering, self.recorder, deliveries, stopping, bounded=self.bounded)
+
+    def _repeat(self, epoch: int) -> None:
+        """The first epoch of this start is one that an earlier start has planned."""
+        assert self.loop is not None
+        self.loop.repeated, self.loop.accepts = epoch, self.options.accept_replay
+        if self.loop.accepts and not self.restarts:
+            self.recorder.warn(f"query `{self.plan.name}`: epoch {epoch} is finished with the rows as they are now")
+
+    def _settle(self) -> bool:
+        """Make sure that the targets hold what was committed to them; False when a stop came meanwhile."""
+        assert self.loop is not None
+        loop = self.loop
+        settled = Settlement(self.history, loop, self.checkpoint, self.options, self.recorder).settle(self._repeating)
+        self.loop = loop
+        return settled
+
+    def _repeating(self, scratch: QueryCheckpoint) -> EpochLoop:
+        """The loop for epochs that are delivered again. When it fails, it knows the node."""
+        self.loop = replace(self._loop(scratch), bounded=False)
+        return self.loop
 
     def _open(self, stream: Stream) -> StreamingQuery:
         """Spark's query, whose epochs come to the loop."""
@@ -144,6 +194,7 @@ class RunningQuery:
             return
         passed = done if self.progress.storage.exists(f"commits/{done.number}") else self.loop.passed
         if passed is not None:
+            self.loop.durability.committed(passed.number)  # a source may forget what it is told is read
             self.commitments.advance(self.plan.name, passed.number, passed.offsets)
 
     def _trigger(self) -> dict[str, Any]:
@@ -234,6 +285,10 @@ class RunningQuery:
         told = bad_row(error, self.plan, self.progress, self.lowering) or error
         failure = translate(told, nodes, self.loop.failed_node or self.plan.name, self.redact, self.pipeline)
         failure.__cause__ = error
+        if has_hung_up(error):  # no query starts again in a JVM that is gone
+            self.failure = failure
+            self._end("failed")
+            return
         if isinstance(failure, TransientError) and self.restarts < self.settings.restart.limit and not self.stopping.is_set():
             self._schedule(failure)
             return
@@ -255,7 +310,7 @@ class RunningQuery:
         self.restarts += 1
         self.restart_at = time.monotonic() + pause
         self.recorder.restart(self.plan.name)
-        self.recorder.note(f"query `{self.plan.name}`: {failure.diagnostics[0].message}; restart {self.restarts} in {pause:g} s")
+        self.recorder.warn(f"query `{self.plan.name}`: {failure.diagnostics[0].message}; restart {self.restarts} in {pause:g} s")
 
     def _idle(self) -> bool:
         assert self.handle is not None
@@ -279,6 +334,8 @@ class RunningQuery:
 
     def _end(self, state: Any) -> None:
         self.done = True
+        if self.loop is not None and self.loop.finished is not None:
+            self.loop.durability.committed(self.loop.finished.number)
         self._let_go()
         self.recorder.query_state(self.plan.name, state)
         if state == "done" and self.bounded:
@@ -303,6 +360,6 @@ class RunningQuery:
             self._count(facts, scans)
 
     def _count(self, facts: dict[str, Any], scans: int) -> None:
-        count(facts, scans, self.plan, self.recorder)
+        count(facts, scans, self.plan, self.recorder, self.lowering, self.progress)
         if self.restarts and facts["numInputRows"]:
             self.restarts = 0

@@ -14,14 +14,17 @@ from pyspark.sql import DataFrame
 from millstream.engine.checkpoint import OWN, Checkpoint
 
 
-def stage_once(frame: DataFrame, checkpoint: Checkpoint, query: str, node: str, epoch: int) -> DataFrame:
-    """The frame's rows, fixed: the first writer's, for everybody and for good."""
+def stage_once(frame: DataFrame, checkpoint: Checkpoint, query: str, node: str, epoch: int, *, anew: bool = False) -> DataFrame:
+    """The frame's rows, fixed: the first writer's, for everybody and for good, unless they are to be computed anew."""
     folder = f"{OWN}/staged/{query}/{node}"
     storage = checkpoint.storage.child(folder)
+    if anew:
+        storage.delete(f"{epoch}.json")
     manifest = storage.read(f"{epoch}.json")
     if manifest is None:
         attempt = f"{epoch}-{uuid.uuid4().hex[:8]}"
         frame.write.parquet(f"{storage.url}/{attempt}")
+        storage.sync(f"{attempt}/{name}" for name in storage.files(attempt))
         storage.put_once(f"{epoch}.json", json.dumps({"folder": attempt}).encode())
         manifest = storage.read(f"{epoch}.json") or b"{}"
         for name in storage.names():

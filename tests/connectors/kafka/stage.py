@@ -35,11 +35,11 @@ class Stage:
         self.kafka, self._pipeline, self._run, self.folder = kafka, pipeline, run, folder
         self.source, self.target, self.count = kafka.topic(), kafka.topic(4), 0
 
-    def go(self, rows: int, options: str = "lanes: 4", sql: str = "SELECT * FROM m", text: str = "") -> Report:
+    def go(self, rows: int, options: str = "lanes: 4", sql: str = "SELECT * FROM m", text: str = "", **more: object) -> Report:
         """Send more rows, and run."""
         self.send(rows)
         values = {"source": self.source, "target": self.target, "options": options, "sql": sql}
-        return self._run(self._pipeline(text or TEXT.format(address=self.kafka.address, **values)))
+        return self._run(self._pipeline(text or TEXT.format(address=self.kafka.address, **values)), **more)
 
     def send(self, rows: int) -> None:
         self.kafka.send(self.source, [{"k": f"k{n % 5}", "n": n} for n in range(self.count, self.count + rows)])

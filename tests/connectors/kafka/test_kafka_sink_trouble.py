@@ -62,10 +62,11 @@ def test_of_two_copies_the_older_one_ends_and_no_row_comes_twice(stage: Stage) -
         stage.send(20)
         _until(lambda: len(stage.rows()) == 20 and _committed(stage.folder / "older/checkpoint", 0))
         older.send_signal(signal.SIGSTOP)
-        shutil.copytree(stage.folder / "older/checkpoint", stage.folder / "checkpoint")
+        for name in ("checkpoint", "out"):
+            shutil.copytree(stage.folder / "older" / name, stage.folder / name)
         stage.go(20)
         older.send_signal(signal.SIGCONT)
-        _, said = older.communicate(timeout=60)
+        _, said = older.communicate(timeout=300)
     finally:
         older.kill()
     assert older.returncode == 1 and "MS095" in said.decode()

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, model_validator
 
+from millstream.clients.hosts import is_loopback
 from millstream.clients.kafka import KafkaAdmin, opened
 from millstream.connectors.kafka.schemas.registry import RegistryComponent
 from millstream.errors import Diagnostic, RunError, SetupError, TransientError
@@ -137,6 +138,12 @@ class KafkaComponent(RegistryComponent):
     def native_client(self) -> dict[str, str]:
         """Properties of librdkafka."""
         return {"bootstrap.servers": self.bootstrap_servers.replace(" ", ""), **self.security.native()}
+
+    @property
+    def exposed(self) -> str:
+        hosts = [server.rpartition(":")[0] for server in self.bootstrap_servers.split(",")]
+        plain = self.security.protocol == "SASL_PLAINTEXT" and self.security.mechanism in {"PLAIN", "OAUTHBEARER"}
+        return "security" if plain and not all(is_loopback(host) for host in hosts) else ""
 
     @contextmanager
     def asking(self, spark: SparkSession, known: bool) -> Iterator[KafkaAdmin]:

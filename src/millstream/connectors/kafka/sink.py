@@ -57,7 +57,6 @@ class KafkaSink(KafkaSinkOptions, Sink):
           key: [id]
           create: {partitions: 4, config: {cleanup.policy: compact}}
     """
-    judges: ClassVar[bool] = True
     adjustable: ClassVar[frozenset[str]] = frozenset(
         {
             "bootstrap_servers",
@@ -75,6 +74,10 @@ class KafkaSink(KafkaSinkOptions, Sink):
     )
 
     @property
+    def judges(self) -> bool:
+        return True
+
+    @property
     def promise(self) -> Guarantee:
         return self.guarantee
 
@@ -88,8 +91,19 @@ class KafkaSink(KafkaSinkOptions, Sink):
         with self.asking(spark, known(context)) as admin:
             context.memory["target"] = find(admin, properties.asking(self), self.topic, create, context)
 
-    def ledger(self, spark: SparkSession, epoch: Epoch) -> LedgerEntry | None:
-        return None if self.guarantee == "at_least_once" else self._delivery(epoch).held(self._lanes(spark))
+    def ledger(self, spark: SparkSession | None, epoch: Epoch) -> LedgerEntry | None:
+        if self.guarantee == "at_least_once":
+            return None
+        assert spark is not None
+        return self._delivery(epoch).held(self._lanes(spark))
+
+    def recall(self, spark: SparkSession | None, epoch: Epoch) -> LedgerEntry | None:
+        """What the logbook of this topic says. Whether the lanes agree is asked when they are claimed, before the first epoch."""
+        done = self._logbook(epoch).done()
+        return LedgerEntry(done.epoch, done.digest) if done.epoch >= 0 else None
+
+    def has_begun(self, epoch: Epoch) -> bool:
+        return self.guarantee == "exactly_once" and self._logbook(epoch).plan(epoch.number) is not None
 
     def judged(self, frame: DataFrame, context: NodeContext) -> DataFrame:
         return told_apart(frame, message_of(frame, self._encoding(context)), self._limit(context))
@@ -115,10 +129,14 @@ class KafkaSink(KafkaSinkOptions, Sink):
     def _delivery(self, epoch: Epoch) -> Delivery:
         assert epoch.context is not None
         group = f"millstream.{epoch.context.pipeline}.{epoch.sink}.{epoch.query}"
-        logbook = Logbook(epoch.context.storage, f"{epoch.query}/{self.topic}")
+        logbook = self._logbook(epoch)
         partitions, limit = target_of(epoch.context).partitions, self._limit(epoch.context)
         asking, writing = properties.asking(self), properties.writing(self, limit)
         return Delivery(epoch, self.topic, partitions, group, logbook, asking, writing, epoch.context.memory)
+
+    def _logbook(self, epoch: Epoch) -> Logbook:
+        assert epoch.context is not None
+        return Logbook(epoch.context.storage, f"{epoch.query}/{self.topic}")
 
     def stream(self, frame: DataFrame, context: NodeContext) -> DataStreamWriter:
         messages = required(encoded(frame, self._encoding(context)), context.name, self._limit(context)).drop(SEQUENCE)

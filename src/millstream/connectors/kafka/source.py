@@ -27,7 +27,7 @@ from millstream.connectors.kafka.schemas.registry import LOOK_SECONDS
 from millstream.connectors.kafka.values import file_problem, option_problems
 from millstream.errors import Diagnostic, RunError
 from millstream.plan import types
-from millstream.plan.components import NodeContext, Problem, Source
+from millstream.plan.components import NodeContext, Problem, Progress, Source
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -139,6 +139,16 @@ class KafkaSource(KafkaSourceOptions, Source):
     def exhausted(self, offset: Any, context: NodeContext | None = None) -> bool:
         ends = pinned_ends(context.storage) if context is not None and self.bounded else None
         return ends is not None and offsets.at_end(offset, ends)
+
+    def rows_read(self, progress: Progress, context: NodeContext) -> int | None:
+        """Spark's count; less what lies behind the end of a bounded source, as far as that can be told from offsets."""
+        ends = pinned_ends(context.storage) if self.bounded else None
+        if ends is None or progress.seen is None or not (beyond := offsets.beyond(progress.end, ends)):
+            return progress.seen
+        start = progress.start or offsets.first(progress.log)
+        if start is None or offsets.between(start, progress.end) != progress.seen:
+            return None  # between the offsets there are marks of transactions, or messages that were compacted away
+        return progress.seen - beyond + offsets.beyond(start, ends)
 
     @property
     def may_lose(self) -> bool:

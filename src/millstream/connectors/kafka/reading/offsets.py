@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from millstream.clients.kafka import Offsets
+from millstream.clients.storage import Storage
 
 Parts = dict[str, dict[str, int]]
 
@@ -33,6 +34,18 @@ def between(offset: Any, latest: Any) -> int:
     come = parsed(offset)
     ends = [(end, come.get(topic, {}).get(p, 0)) for topic, parts in parsed(latest).items() for p, end in parts.items()]
     return sum(max(0, end - start) for end, start in ends)
+
+
+def beyond(offset: Any, ends: Offsets) -> int:
+    """How many messages before the offset lie behind the ends."""
+    come = parsed(offset)
+    return sum(max(0, come.get(topic, {}).get(str(p), 0) - end) for topic, parts in ends.items() for p, end in parts.items())
+
+
+def first(log: Storage) -> Parts | None:
+    """Where Spark's source began, by its own log; None when it has written none."""
+    data = log.read("0")
+    return json.loads(data[data.index(b"{") :]) if data and b"{" in data else None
 
 
 def gone(start: Any, end: Any, earliest: Offsets) -> int:

@@ -76,7 +76,7 @@ class Delivery:
     def commit(self, work: Work) -> None:
         plan = self.logbook.put_once(self.epoch.number, work.plan)
         self._require_digest(plan)
-        marked = publish(self._messages(replace(work, plan=plan)), self._job(plan.lanes), self.epoch) if plan.rows else []
+        marked = publish(self._messages(replace(work, plan=plan)), self._job(plan.lanes), self.epoch) if plan.rows or work.plan.rows else []
         self.logbook.finish(self.epoch.number, self.epoch.digest, marked)
 
     def abort(self, work: Work) -> None:
@@ -92,11 +92,15 @@ class Delivery:
 
     def _shuffled(self, messages: DataFrame, plan: Plan, repeated: bool) -> Staged:
         shuffled = shuffle(in_lanes(messages, plan.lanes), plan.lanes)
-        return Staged(shuffled.rows, Work(replace(plan, rows=shuffled.rows), shuffled.frame, repeated))
+        found = replace(plan, rows=shuffled.rows, hash=shuffled.hash)
+        if repeated and _differ(plan, found) and not self.epoch.accepts:
+            raise RunError(_other_rows(self.epoch, plan, found))
+        return Staged(shuffled.rows, Work(found, shuffled.frame, repeated))
 
     def _written(self, messages: DataFrame, plan: Plan) -> Staged:
-        folder = f"{self.epoch.number}-{uuid.uuid4().hex[:8]}"
-        written = write(in_lanes(messages, plan.lanes), f"{self.logbook.storage.url}/{folder}", "parquet", (), _PLAIN, None)
+        folder, storage = f"{self.epoch.number}-{uuid.uuid4().hex[:8]}", self.logbook.storage
+        written = write(in_lanes(messages, plan.lanes), f"{storage.url}/{folder}", "parquet", (), _PLAIN, None)
+        storage.sync(f"{folder}/{name}" for name in storage.files(folder))
         return Staged(written.rows, Work(replace(plan, folder=folder, rows=written.rows), messages, repeated=False))
 
     def _messages(self, work: Work) -> DataFrame:
@@ -127,3 +131,15 @@ class Delivery:
         if plan.digest != self.epoch.digest:
             message = f"sink `{self.epoch.sink}` has begun epoch {self.epoch.number} of another history"
             raise RunError(Diagnostic("MS055", message, detail="nothing was written", help="restore the checkpoint as a whole"))
+
+
+def _differ(plan: Plan, found: Plan) -> bool:
+    """Whether a repeated epoch has other messages. Plans of an older version do not tell."""
+    return bool(plan.hash) and (found.rows != plan.rows or found.hash not in ("", plan.hash))
+
+
+def _other_rows(epoch: Epoch, plan: Plan, found: Plan) -> Diagnostic:
+    message = f"epoch {epoch.number} of sink `{epoch.sink}` is half done, and its messages are not what they were"
+    detail = f"there were {plan.rows} messages, there are {found.rows} now, and their contents differ; nothing more was written"
+    help_ = "undo what changed in the input or in the code; or `--accept-replay`: lanes that are written stay, others get the new rows"
+    return Diagnostic("MS142", message, detail=detail, help=help_)

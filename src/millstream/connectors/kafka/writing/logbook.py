@@ -26,6 +26,8 @@ class Plan:
     lanes: int
     rows: int
     digest: str
+    hash: str = ""
+    """What the messages and their lanes add up to, where they are computed again for a repeated epoch."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +22,7 @@ from millstream.errors import Diagnostic, RunError, SetupError, TransientError, 
 from millstream.plan.components import NodeContext
 
 _FILE, _SECONDS = "target.json", 20
+_LOOK_SECONDS = 0.1
 _ROOMY = 1 << 20
 
 
@@ -54,6 +56,7 @@ def find(admin: KafkaAdmin, client: Mapping[str, str], topic: str, create: NewTo
             help_ = nearest(topic, names) or "`create: true` makes it"
             raise RunError(Diagnostic("MS091", f"Kafka has no topic `{topic}`, which `{context.name}` is to write to", help=help_))
         _create(client, topic, create)
+        _await(admin, topic)
     found = admin.topics([topic])[topic]
     _require_same({"cluster": admin.cluster(), topic: found.id}, topic, context)
     return Target(found.partitions, _limit(client, topic))
@@ -107,6 +110,19 @@ def _create(client: Mapping[str, str], topic: str, options: NewTopic) -> None:
     except KafkaException as error:
         if error.args[0].name() != "TOPIC_ALREADY_EXISTS":
             raise RunError(Diagnostic("MS091", f"topic `{topic}` cannot be made: {error.args[0].str()}")) from None
+
+
+def _await(admin: KafkaAdmin, topic: str) -> None:
+    """A broker that has made a topic answers before all of them, itself among them, know it."""
+    deadline = time.monotonic() + _SECONDS
+    while True:
+        try:
+            admin.topics([topic])
+            return
+        except RunError as error:
+            if error.diagnostics[0].code != "MS091" or time.monotonic() > deadline:
+                raise
+        time.sleep(_LOOK_SECONDS)
 
 
 def _limit(client: Mapping[str, str], topic: str) -> int:

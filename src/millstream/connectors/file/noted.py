@@ -1,0 +1,61 @@
+"""What Spark noted about the files of an epoch when it planned it, and what has become of them since.
+
+Spark's note holds each file's path and its time of modification, not its size: a file that is rewritten with its old time is not noticed.
+Every tenth note holds all that came before, and the plain ones go after a while.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
+
+from millstream.clients.storage import Storage
+from millstream.errors import Diagnostic, RunError
+from millstream.plan.components import ChangedInput
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def changes(spark: SparkSession, notes: Storage, start: Any, end: Any) -> list[ChangedInput]:
+    """The files between two offsets that are gone or were written to."""
+    noted = noted_files(notes, start, end)
+    if noted is None:
+        message = f"Spark's notes about the files of an epoch are gone from `{notes.url}`, so nobody can tell whether they changed"
+        raise RunError(Diagnostic("MS052", message, help="restore the checkpoint from a copy"))
+    now = {url: _modified(spark, url) for url, _ in noted}
+    return [ChangedInput(unquote(url), gone=now[url] is None) for url, time in noted if now[url] != time]
+
+
+def noted_files(notes: Storage, start: Any, end: Any) -> list[tuple[str, int]] | None:
+    """The files between two offsets, each with its time of modification; None when there is no note about some of them."""
+    names, found = notes.names(), list[tuple[str, int]]()
+    compact = sorted(int(name.partition(".")[0]) for name in names if name.endswith(".compact") and not name.startswith("."))
+    for number in range(_number(start) + 1, _number(end) + 1):
+        wider = next((each for each in compact if each >= number), number)
+        data = notes.read(str(number) if str(number) in names else f"{wider}.compact")
+        if data is None:
+            return None
+        mark = f'"batchId":{number}'  # only the lines that may count are parsed
+        entries = [json.loads(line) for line in data.decode().splitlines()[1:] if mark in line]
+        found += [(entry["path"], int(entry["timestamp"])) for entry in entries if entry["batchId"] == number]
+    return found
+
+
+def _number(offset: Any) -> int:
+    parsed = json.loads(offset) if isinstance(offset, str) else offset
+    return int(parsed["logOffset"]) if parsed else -1
+
+
+def _modified(spark: SparkSession, url: str) -> int | None:
+    """Milliseconds; None when there is no such file."""
+    parts = urlsplit(url)
+    if parts.scheme in {"", "file"}:
+        path = Path(unquote(parts.path))
+        return path.stat().st_mtime_ns // 1_000_000 if path.exists() else None
+    jvm: Any = spark._jvm
+    target = jvm.org.apache.hadoop.fs.Path(jvm.java.net.URI(url))
+    system = target.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf())
+    return int(system.getFileStatus(target).getModificationTime()) if system.exists(target) else None
