@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from millstream.clients.hosts import is_loopback
 from millstream.errors import Diagnostic, MillstreamError, RunError, SetupError, TransientError
 from millstream.secrets import Secret, TextOrSecret
 from millstream.units import Duration
@@ -71,6 +72,11 @@ class PostgresOptions(BaseModel):
     """How long one statement may take."""
     search_path: str = ""
     """Schemas in which names are looked up, as `app, public`."""
+
+    @property
+    def exposed(self) -> str:
+        encrypted = self.sslmode not in {"disable", "allow", "prefer"}
+        return "" if encrypted or self.password is None or all(is_loopback(host) for host in self.host.split(",")) else "sslmode"
 
     def address(self) -> Address:
         """What a client needs; secrets revealed, so that it can travel to the workers."""

@@ -34,13 +34,14 @@ def test_what_the_snapshot_saw_does_not_come_again(postgres: Database, table: st
 def test_without_the_list_of_what_it_saw_rows_come_twice(
     postgres: Database, table: str, follow: Follow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Seen, "has", lambda self, number: False)
+    monkeypatch.setattr(Seen, "has", lambda self, number, commit: False)
     assert sorted(handed_over(postgres, table, follow(table))) == [("i", 1, "between"), ("i", 1, "between"), ("i", 2, "open")]
 
 
 def test_numbers_of_transactions_are_told_apart_after_they_wrapped() -> None:
-    seen = Seen.of(f"{2**32 + 3}:{2**32 + 10}:{2**32 + 5}")
-    assert [seen.has(number) for number in (9, 10, 5, 3, 2**32 - 1)] == [True, False, False, True, True]
+    seen = Seen.of(f"{2**32 + 3}:{2**32 + 10}:{2**32 + 5}", until=100)
+    assert [seen.has(number, commit=99) for number in (9, 10, 5, 3, 2**32 - 1)] == [True, False, False, True, True]
+    assert not seen.has(9, commit=100)
 
 
 def test_rows_of_busy_writers_come_once(postgres: Database, table: str, follow: Follow) -> None:

@@ -94,6 +94,10 @@ class PostgresSource(PostgresSourceOptions, Source):
         return isinstance(self.mode, CdcMode)
 
     @property
+    def rereads(self) -> bool:
+        return not isinstance(self.mode, CdcMode)  # a slot that has gone on forgets what lies before
+
+    @property
     def poll_interval_ms(self) -> int:
         return 0 if self.bounded else self.poll_interval.milliseconds
 

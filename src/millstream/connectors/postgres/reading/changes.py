@@ -95,14 +95,15 @@ class Changes:
         writing = Writing(spool.place, 1, 0, self.shape.full)
         with arrow(self.address) as connection, connection.cursor() as cursor:
             cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-            cursor.execute("SELECT pg_current_snapshot()::text")
-            seen = str(cursor.fetchone()[0])
+            # the snapshot is taken before the place is asked for: whatever it saw was committed before that place
+            cursor.execute("SELECT pg_current_snapshot()::text, (pg_current_wal_insert_lsn() - '0/0'::pg_lsn)::int8")
+            seen, until = cursor.fetchone()
             cursor.execute(f"SELECT {self.table.selection} FROM {self.table.sql}")
             for batch in batches(cursor.fetch_record_batch(), self.table):
                 ops = pa.repeat(pa.scalar("i", pa.string()), batch.num_rows)
                 writing.write(pa.Table.from_batches([batch]).append_column(OP, ops))
         writing.flush()
-        return Chunk(1, found.confirmed, writing.seq, 0, tuple(writing.files), seen)
+        return Chunk(1, found.confirmed, writing.seq, 0, tuple(writing.files), str(seen), int(until))
 
     def _more(self, spool: Spool, last: Chunk, found: State, size: int) -> tuple[Chunk | None, bool]:
         """The next chunk, None when there is nothing yet; and whether that is all. Every peek goes again over what is spooled and not
@@ -110,7 +111,8 @@ class Changes:
         """
         oldest = spool.chunk(spool.numbers()[0])
         limit = size + _SLACK + last.total - oldest.total
-        decoder = self._decoder(last)
+        until = last.until or found.flushed  # chunks of an older version do not say; the snapshot was before now
+        decoder = self._decoder(last, until)
         writing = Writing(spool.place, last.number + 1, last.seq, self.shape.full)
         count = self._peek(decoder, writing, found.flushed, limit)
         end = max(last.end, decoder.end)
@@ -118,11 +120,11 @@ class Changes:
             end = max(end, found.flushed)
         if not writing.files and not (decoder.taken >= size or end - last.end > _IDLE_BYTES):
             return None, count < limit
-        return Chunk(last.number + 1, end, writing.seq, last.total + decoder.taken, tuple(writing.files), last.seen), count < limit
+        return Chunk(last.number + 1, end, writing.seq, last.total + decoder.taken, tuple(writing.files), last.seen, until), count < limit
 
-    def _decoder(self, last: Chunk) -> Decoder:
+    def _decoder(self, last: Chunk, until: int) -> Decoder:
         others = frozenset(self.start.others) if self.all_columns else None
-        seen = Seen.of(last.seen) if last.seen else None
+        seen = Seen.of(last.seen, until) if last.seen else None
         place = (self.names.schema, self.names.table)
         return Decoder(self.shape, place, last.end, seen, self.start.columns, others, self.truncate, self.changed)
 

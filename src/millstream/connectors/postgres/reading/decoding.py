@@ -40,14 +40,20 @@ class Seen:
     low: int
     high: int
     running: frozenset[int]
+    until: int
+    """A place in the log after the snapshot."""
 
     @classmethod
-    def of(cls, text: str) -> Seen:
+    def of(cls, text: str, until: int) -> Seen:
         low, high, running = text.split(":")
-        return cls(int(low), int(high), frozenset(int(each) for each in running.split(",") if each))
+        return cls(int(low), int(high), frozenset(int(each) for each in running.split(",") if each), until)
 
-    def has(self, transaction: int) -> bool:
-        """Whether it saw a transaction. Messages have 32 bits of its number: the one nearest to the snapshot is meant."""
+    def has(self, transaction: int, commit: int) -> bool:
+        """Whether it saw a transaction. Messages have 32 bits of its number: the one nearest to the snapshot is meant. That holds for
+        what was committed until the snapshot; later numbers come round again.
+        """
+        if commit >= self.until:
+            return False
         distance = (transaction - self.high) % _TURN
         number = self.high + (distance if distance < _TURN // 2 else distance - _TURN)
         return number < self.high and number not in self.running
@@ -90,7 +96,8 @@ class Decoder:
         begins = messages.places(BEGIN)
         commits = messages.number(messages.starts[begins] + 1, 8)
         numbers = messages.number(messages.starts[begins] + 17, 4)
-        fresh = [commit >= self.after and not (self.seen and self.seen.has(int(n))) for commit, n in zip(commits, numbers, strict=True)]
+        pairs = [(int(commit), int(number)) for commit, number in zip(commits, numbers, strict=True)]
+        fresh = [commit >= self.after and not (self.seen and self.seen.has(number, commit)) for commit, number in pairs]
         own = np.searchsorted(begins, np.arange(len(messages.kinds)), "right")
         wanted: Mask = np.array([self._wanted, *fresh], bool)[own]
         self._wanted = bool(fresh[-1]) if fresh else self._wanted

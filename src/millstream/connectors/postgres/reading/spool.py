@@ -39,6 +39,8 @@ class Chunk:
     files: tuple[str, ...] = ()
     seen: str = ""
     """What the first snapshot saw."""
+    until: int = 0
+    """A place in the log that the snapshot is older than: what was committed from there on, it cannot have seen. 0: not noted."""
 
 
 @dataclass(frozen=True)
