@@ -2,6 +2,9 @@
 
 `put_once` is the decision-maker: of several writers exactly one succeeds, and a reader sees the whole file or none. Locally that
 is a hard link of a finished temporary file (link fails when the name exists); on Hadoop file systems a rename, which fails likewise.
+
+A local folder is durable unless it is told otherwise: what is put has reached the disk, file and name, when `put` returns, and `sync`
+does the same for files that others have written. A Hadoop file system is as durable as it is.
 """
 
 from __future__ import annotations
@@ -9,9 +12,13 @@ from __future__ import annotations
 import os
 import shutil
 import uuid
+from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import urlsplit
+
+from millstream.clients.fsync import make_durable, sync, sync_below
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -22,6 +29,8 @@ class Storage(Protocol):
 
     @property
     def url(self) -> str: ...
+    @property
+    def durable(self) -> bool: ...
     def child(self, path: str) -> Storage: ...
     def exists(self, path: str = "") -> bool: ...
     def read(self, path: str) -> bytes | None: ...
@@ -31,34 +40,47 @@ class Storage(Protocol):
     def files(self, path: str = "") -> list[str]: ...
     def size(self, path: str = "") -> int: ...
     def rename(self, old: str, new: str) -> None: ...
+    def make(self) -> None: ...
+    def sync(self, paths: Iterable[str]) -> None: ...
     def delete(self, path: str = "") -> None: ...
+
+
+def make_private(folder: Path) -> Path:
+    """A folder that only its owner can read, for what holds rows; one that is there already stays as it is."""
+    if not folder.is_dir():
+        make_durable(folder.parent)
+        with suppress(FileExistsError):
+            folder.mkdir(mode=0o700)
+        with suppress(PermissionError):
+            sync(folder.parent)
+    return folder
 
 
 def is_local(url: str) -> bool:
     return urlsplit(url).scheme in {"", "file"}
 
 
-def open_storage(url: str, spark: SparkSession | None = None) -> Storage:
+def open_storage(url: str, spark: SparkSession | None = None, durable: bool = True) -> Storage:
     """The folder at a URL. A Hadoop file system needs a running Spark."""
     if is_local(url):
-        return LocalStorage(Path(url.removeprefix("file://")).absolute())
+        return LocalStorage(Path(url.removeprefix("file://")).absolute(), durable)
     if spark is None:
         raise ValueError(f"`{url}` can only be opened while Spark runs")
-    return HadoopStorage(url.rstrip("/"), spark)
+    return HadoopStorage(url.rstrip("/"), spark, durable)
 
 
 class LocalStorage:
     """A folder of this machine."""
 
-    def __init__(self, root: Path) -> None:
-        self.root = root
+    def __init__(self, root: Path, durable: bool = True) -> None:
+        self.root, self.durable = root, durable
 
     @property
     def url(self) -> str:
         return str(self.root)
 
     def child(self, path: str) -> LocalStorage:
-        return LocalStorage(self.root / path)
+        return LocalStorage(self.root / path, self.durable)
 
     def exists(self, path: str = "") -> bool:
         return (self.root / path).exists()
@@ -71,6 +93,7 @@ class LocalStorage:
 
     def put(self, path: str, data: bytes) -> None:
         self._temporary(path, data).replace(self.root / path)
+        self._settle(path)
 
     def put_once(self, path: str, data: bytes) -> bool:
         temporary = self._temporary(path, data)
@@ -80,6 +103,7 @@ class LocalStorage:
             return False
         finally:
             temporary.unlink()
+        self._settle(path)
         return True
 
     def names(self, path: str = "") -> list[str]:
@@ -100,6 +124,18 @@ class LocalStorage:
         target.parent.mkdir(parents=True, exist_ok=True)
         (self.root / old).replace(target)
 
+    def make(self) -> None:
+        """The folder itself, if it is missing."""
+        if self.durable:
+            make_durable(self.root)
+        else:
+            self.root.mkdir(parents=True, exist_ok=True)
+
+    def sync(self, paths: Iterable[str]) -> None:
+        """Files that are there, whoever has written them, and the folders between them and this one."""
+        if self.durable:
+            sync_below(self.root, [self.root / path for path in paths])
+
     def delete(self, path: str = "") -> None:
         target = self.root / path
         if target.is_dir():
@@ -109,20 +145,25 @@ class LocalStorage:
 
     def _temporary(self, path: str, data: bytes) -> Path:
         target = self.root / path
-        target.parent.mkdir(parents=True, exist_ok=True)
+        LocalStorage(target.parent, self.durable).make()
         temporary = target.with_name(f".{target.name}.{uuid.uuid4().hex[:12]}.tmp")
         with temporary.open("wb") as file:
             file.write(data)
             file.flush()
-            os.fsync(file.fileno())
+            if self.durable:
+                os.fsync(file.fileno())
         return temporary
+
+    def _settle(self, path: str) -> None:
+        if self.durable:
+            sync((self.root / path).parent)
 
 
 class HadoopStorage:
     """A folder of any file system that Hadoop knows: `hdfs://`, `s3a://`, `gs://`."""
 
-    def __init__(self, url: str, spark: SparkSession) -> None:
-        self._url, self._spark = url, spark
+    def __init__(self, url: str, spark: SparkSession, durable: bool = True) -> None:
+        self._url, self._spark, self.durable = url, spark, durable
         jvm: Any = spark._jvm
         self._jvm = jvm
         configuration = spark._jsparkSession.sessionState().newHadoopConf()
@@ -133,7 +174,7 @@ class HadoopStorage:
         return self._url
 
     def child(self, path: str) -> HadoopStorage:
-        return HadoopStorage(f"{self._url}/{path}", self._spark)
+        return HadoopStorage(f"{self._url}/{path}", self._spark, self.durable)
 
     def exists(self, path: str = "") -> bool:
         return bool(self._system.exists(self._path(path)))
@@ -183,6 +224,13 @@ class HadoopStorage:
         self._system.mkdirs(self._path(str(PurePosixPath(new).parent)))
         if not self._system.rename(self._path(old), self._path(new)):
             raise OSError(f"cannot rename {old} to {new} in {self._url}")
+
+    def make(self) -> None:
+        """The folder itself, if it is missing."""
+        self._system.mkdirs(self._path(""))
+
+    def sync(self, paths: Iterable[str]) -> None:
+        """A file that is closed is as durable as this file system makes it."""
 
     def delete(self, path: str = "") -> None:
         self._system.delete(self._path(path), True)

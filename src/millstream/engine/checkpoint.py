@@ -6,6 +6,8 @@
 <checkpoint>/_millstream/plans/<query>.json  the plans that its epochs were made with
 <checkpoint>/_millstream/nodes/<node>/       what a node keeps: pinned files, schema
 <checkpoint>/_millstream/staged/<query>/     rows of nodes that cannot be computed twice
+<checkpoint>/_millstream/delivered/<query>.json  which sinks receive every epoch, and since when
+<checkpoint>/_millstream/redelivery/         there while missing epochs are delivered again
 <checkpoint>/queries/<query>/                Spark's own: offsets, commits, state
 <checkpoint>/logs/                           the JVM's logs
 """
@@ -17,8 +19,8 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from millstream.clients.storage import Storage
-from millstream.engine.lease import Lease, take
+from millstream.clients.storage import LocalStorage, Storage, make_private
+from millstream.engine.lease import Lease, take, writable
 from millstream.errors import Diagnostic, RunError
 from millstream.plan.time import FAR_MS
 
@@ -48,16 +50,35 @@ class Checkpoint:
 
     def __init__(self, storage: Storage, pipeline: str) -> None:
         self.storage, self.pipeline = storage, pipeline
+        self._lease: Lease | None = None
 
-    def claim(self) -> Lease:
-        """Take the lease and make sure that the progress is this pipeline's."""
+    def claim(self, home: bool = False) -> Lease:
+        """Take the lease and make sure that the progress is this pipeline's. `home`: it lies beside the pipeline's file, by default."""
+        if isinstance(self.storage, LocalStorage):
+            with writable(self.storage.url):
+                for folder in (self.storage.root, self.storage.root / "queries"):
+                    make_private(folder)
         lease = take(self.storage.child(OWN), self.storage.url)
         try:
-            self._identify()
+            self._identify(home)
         except BaseException:
             lease.release()
             raise
+        self._lease = lease
         return lease
+
+    def begin_again(self, query: str) -> None:
+        """A finished query is about to be repeated: until it has planned an epoch, only whoever asks for that may run it."""
+        self.storage.put(f"{OWN}/again/{query}", b"")
+
+    def awaits_repetition(self, query: str) -> bool:
+        return self.storage.exists(f"{OWN}/again/{query}") and self.query(query).planned() < 0 and not self.finished(query)
+
+    def require_lease(self) -> None:
+        """Another run may have taken over from one that was paused or cut off: that one must write no more."""
+        if self._lease is not None and (owner := self._lease.lost()):
+            message = f"this run has lost its checkpoint `{self.storage.url}`; it belongs to {owner}"
+            raise RunError(Diagnostic("MS157", message, help="if no other run is meant to use it, run again"))
 
     def query(self, name: str) -> QueryCheckpoint:
         return QueryCheckpoint(self.storage, name)
@@ -75,6 +96,7 @@ class Checkpoint:
         self.storage.delete(f"{OWN}/plans/{query}.json")
         self.storage.delete(f"{OWN}/staged/{query}")
         self.storage.delete(f"{OWN}/finished/{query}.json")
+        self.storage.delete(f"{OWN}/delivered/{query}.json")
         for node in nodes:
             self.storage.delete(f"{OWN}/nodes/{node}")
 
@@ -85,6 +107,7 @@ class Checkpoint:
 
     def finish(self, query: str, at: str) -> None:
         self.storage.put_once(f"{OWN}/finished/{query}.json", json.dumps({"at": at}).encode())
+        self.storage.delete(f"{OWN}/again/{query}")
 
     def read_json(self, path: str) -> Any:
         data = self.storage.read(path)
@@ -101,17 +124,20 @@ class Checkpoint:
             message = f"`{self.storage.url}` is half a copy of a checkpoint: copying was cut short"
             raise RunError(Diagnostic("MS056", message, help="make the copy again, with the same command"))
 
-    def _identify(self) -> None:
+    def _identify(self, home: bool) -> None:
         self.require_whole()
-        path = f"{OWN}/pipeline.json"
-        if self.storage.put_once(path, json.dumps({"pipeline": self.pipeline, "format": 1}).encode()):
+        path, own = f"{OWN}/pipeline.json", {"pipeline": self.pipeline, "format": 1} | ({"home": True} if home else {})
+        if self.storage.put_once(path, json.dumps(own).encode()):
             if self.storage.names("queries"):
                 raise RunError(damaged(self.storage.url, "it holds queries, and not the name of their pipeline"))
             return
-        owner = self.read_json(path).get("pipeline")
+        found = self.read_json(path)
+        owner = found.get("pipeline")
         if owner != self.pipeline:
             message = f"the checkpoint `{self.storage.url}` belongs to pipeline `{owner}`, not to `{self.pipeline}`"
             raise RunError(Diagnostic("MS051", message, help=f"use another `settings.checkpoint`, or name the pipeline `{owner}` again"))
+        if home and not found.get("home"):
+            self.storage.put(path, json.dumps(own).encode())
 
 
 class QueryCheckpoint:
@@ -158,6 +184,10 @@ class QueryCheckpoint:
             raise RunError(damaged(f"{self.url}/{path}", str(error) or "it is cut off")) from None
         digest = hashlib.sha256(data or b"").hexdigest()
         return OffsetEntry(digest, int(metadata["batchTimestampMs"]), offsets, int(metadata.get("batchWatermarkMs", 0)))
+
+    def has_staged(self, epoch: int) -> bool:
+        """Whether rows of an epoch are kept in the checkpoint, so that a repetition does not compute them again."""
+        return any(name.endswith(f"/{epoch}.json") for name in self.root.files(f"{OWN}/staged/{self.name}"))
 
     def flushed(self) -> bool:
         """Whether the end of a bounded input has been committed."""

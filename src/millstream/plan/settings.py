@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
+from millstream.plan.mistakes import Checked
 from millstream.plan.options import Duration, Size
 from millstream.secrets import TextOrSecret
 
@@ -83,11 +84,13 @@ class StoreSettings(_Block):
     """The schema of the table; both are made when they are missing."""
 
 
-class Settings(_Block):
+class Settings(_Block, metaclass=Checked):
     """How the pipeline runs."""
 
     checkpoint: str | None = None
-    """Where progress is kept: a local path or a Hadoop file system's URL. Default: `.millstream/<name>`."""
+    """Where progress is kept: a local path (a relative one starts at the working directory) or a Hadoop file system's URL. Default:
+    `.millstream/<name>` beside the pipeline's file, or beside the Python script.
+    """
     trigger: Trigger = Continuous()
     """When epochs start. A pipeline whose sources are all bounded runs to their end, whatever stands here."""
     master: str = "local[*]"
@@ -103,9 +106,18 @@ class Settings(_Block):
     """Number of state partitions; fixed by a query's first epoch. Default: the number of cores."""
     retain_epochs: int | None = Field(default=None, ge=2)
     """How many epochs back offsets, commits and state are kept in the checkpoint. Default: 100."""
+    durability: Literal["fsync", "process"] = "fsync"
+    """What a committed epoch survives, as far as local disks go. `fsync`: a power cut; files and their names reach the disk, in order,
+    before a sink commits. `process`: the death of the process, and not that of the machine; some milliseconds less per epoch. See
+    `docs/exactly-once.md`, "A power cut"."""
     restart: Restart = Restart()
     """What happens after a temporary failure."""
     store: StoreSettings = StoreSettings()
     """Where named values are kept; `millstream store` looks at them."""
     telemetry: Telemetry = Telemetry()
     """Names for what the run reports."""
+
+    @property
+    def durable(self) -> bool:
+        """Whether what is committed must survive a power cut."""
+        return self.durability == "fsync"
