@@ -43,7 +43,7 @@ def test_rows_go_out_and_come_back(tmp_path: Path) -> None:
         fetch(["avro"], find_java(os.environ), lambda _: None)
     except SetupError as error:
         pytest.skip(f"the jar is not here and cannot be fetched: {error.diagnostics[0].message}")
-    done = subprocess.run([sys.executable, "-c", SCRIPT], cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run([sys.executable, "-c", SCRIPT], cwd=tmp_path, capture_output=True, text=True, timeout=400, check=False)
     assert done.returncode == 0, done.stderr
     rows = json.loads(done.stdout.splitlines()[-1])
     assert [(row["id"], row["p"]) for row in rows] == [(0, 0), (1, 1), (2, 0), (3, 1)]

@@ -160,7 +160,7 @@ def test_manifests_are_folded_and_nothing_is_forgotten(tmp_path: Path, epoch: Ca
         manifests.put_once(entry(number))
         manifests.fold(number)
     assert len(list(folder.iterdir())) == 52
-    assert manifests.all() == [entry(number) for number in range(250)]
+    assert [*manifests.all()] == [entry(number) for number in range(250)]
     assert (manifests.newest(), manifests.read(42), manifests.read(999)) == (entry(249), entry(42), None)
 
 
@@ -173,7 +173,7 @@ def test_killed_while_folding_nothing_counts_twice(tmp_path: Path, monkeypatch: 
         with pytest.raises(KeyboardInterrupt):
             manifests.fold(99)
     assert len(list((tmp_path / "_millstream/k").iterdir())) == 101
-    assert manifests.all() == [entry(number) for number in range(100)]
+    assert [*manifests.all()] == [entry(number) for number in range(100)]
     manifests.put_once(entry(199))
     manifests.fold(199)
     assert len(list((tmp_path / "_millstream/k").iterdir())) == 2

@@ -65,7 +65,7 @@ def started_empty(frame: Any, folder: Path, checkpoint: Path) -> list[dict[str, 
     found: list[dict[str, Any]] = []
     writer = frame.writeStream.foreachBatch(lambda batch, _: found.extend(row.asDict() for row in batch.collect()))
     query = writer.option("checkpointLocation", str(checkpoint)).trigger(processingTime="100 milliseconds").start()
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 300
     while not query.lastProgress and time.monotonic() < deadline:
         time.sleep(0.02)
     put(folder, "city=Bonn/day=2026-01-01", 1)

@@ -7,10 +7,10 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from pydantic import ValidationError
 
 from millstream.connectors.memory.sink import MemorySink
 from millstream.connectors.memory.source import MemorySource
+from millstream.errors import SpecError
 
 TYPED = {
     "id": "int64",
@@ -57,7 +57,7 @@ def test_types_are_found_in_all_rows() -> None:
     ],
 )
 def test_rows_that_do_not_fit_are_refused(options: dict, sentence: str) -> None:
-    with pytest.raises(ValidationError, match=sentence):
+    with pytest.raises(SpecError, match=sentence):
         MemorySource(**options)
 
 

@@ -2,34 +2,58 @@
 
 from __future__ import annotations
 
+import heapq
+from collections.abc import Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from millstream.clients.storage import open_storage
-from millstream.connectors.file.manifests import Manifests, keys
+from millstream.clients.storage import Storage, open_storage
+from millstream.connectors.file.manifests import Manifests, Move, keys
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+_LOOKS = 5
+
 
 def committed_files(path: str, spark: SparkSession | None = None) -> list[str]:
-    """The committed files under a sink's path, in the order of their epochs. A path that is not local needs a running session.
+    """The committed files under a sink's path, in the order of their epochs; of each epoch all, also while the sink writes. A path that
+    is not local needs a running session.
 
     A file whose commit is younger than its rename is listed in the place where it still is. Should it move before it is opened, list
     again.
     """
     root = open_storage(path, spark)
-    there = set(root.files())
-    entries = sorted(
-        ((entry, key) for key in keys(root) for entry in Manifests(root, key).all()), key=lambda pair: (pair[0].epoch, pair[1])
-    )
-    places = (move.target if move.target in there else move.source for entry, _ in entries for move in entry.files)
-    return [f"{root.url}/{place}" for place in places if place in there]
+    commits = heapq.merge(*(_commits(root, key) for key in keys(root)))
+    moves = [move for _, _, files in commits for move in files]
+    there = set(root.files())  # listed when the commits are known: their files are here or have moved on since
+    return [f"{root.url}/{place}" for move in moves if (place := _place(root, there, move))]
+
+
+def _commits(root: Storage, key: str) -> Iterator[tuple[int, str, tuple[Move, ...]]]:
+    return ((entry.epoch, key, entry.files) for entry in Manifests(root, key).all())
+
+
+def _place(root: Storage, there: set[str], move: Move) -> str:
+    """Where a committed file is; empty when somebody has removed it. It moves once, and never back."""
+    if move.target in there:
+        return move.target
+    if root.exists(move.source):
+        return move.source
+    return move.target if root.exists(move.target) else ""
 
 
 def read_committed(path: str) -> pa.Table:
     """The committed rows of Parquet files on this machine, directories' columns included; no columns when nothing is committed."""
+    for _ in range(_LOOKS):
+        with suppress(FileNotFoundError):  # a file has moved to its place since it was listed
+            return _read(path)
+    return _read(path)
+
+
+def _read(path: str) -> pa.Table:
     import pyarrow.dataset as ds
     from pyarrow.fs import LocalFileSystem
 

@@ -1,10 +1,11 @@
 """What has been committed: one small file per epoch, put once. That file is the commit; everything else can be repeated.
 
-<path>/_millstream/<key>/00000041.json             one epoch: digest, rows, files
-<path>/_millstream/<key>/00000000-00000099.json    the same for a hundred of them, folded so that listing stays short
+<path>/_millstream/<key>/00000041.json             one epoch: a line of JSON with digest, rows, files
+<path>/_millstream/<key>/00000000-00000099.json    the lines of a hundred of them, folded so that listing stays short
 
-The key belongs to one sink of one query, so that sinks may share a directory. Folding copies first and deletes afterwards; whoever
-finds both takes the wider one.
+The key belongs to one sink of one query, so that sinks may share a directory. Folding copies lines first, unparsed, and deletes
+afterwards; whoever finds both takes the wider one. A line is copied twice at most, into files of a limited size: after a million epochs a
+fold and a start cost what they cost before. Files of older versions hold a list instead of lines.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections import deque
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -20,7 +23,9 @@ from millstream.errors import Diagnostic, RunError
 from millstream.plan.components import Epoch
 
 FOLDER = "_millstream"
-_WIDTHS = (100, 10_000, 1_000_000)
+_WIDTHS = (100, 10_000)
+_LARGEST = 8 << 20
+"""Bytes of a folded file, about."""
 _NAME = re.compile(r"(\d+)(?:-(\d+))?\.json")
 
 
@@ -60,27 +65,62 @@ class Manifests:
         self._folder = root.child(f"{FOLDER}/{key}")
 
     def put_once(self, entry: Entry) -> bool:
-        return self._folder.put_once(_name(entry.epoch, entry.epoch), _encode([entry]))
+        return self._folder.put_once(_name(entry.epoch, entry.epoch), _line(asdict(entry)))
+
+    def holds(self, epoch: int) -> bool:
+        return self._folder.exists(_name(epoch, epoch)) or self._holding(epoch) is not None
 
     def read(self, epoch: int) -> Entry | None:
-        return next((entry for entry in self._holding(epoch, epoch) if entry.epoch == epoch), None)
+        covered = self._holding(epoch)
+        while covered and (data := self._folder.read(_name(*covered))) is None:  # folded since it was listed
+            gone, covered = covered, self._holding(epoch)
+            if gone == covered:
+                raise self._damaged(*gone)
+        lines = self._split(data, *covered) if covered and data is not None else []
+        mark = b'{"epoch": %d,' % epoch
+        return next((self._entry(line, *covered) for line in lines if covered and line.startswith(mark)), None)
 
     def newest(self) -> Entry | None:
         ranges = self._ranges()
-        return max(self._load(*ranges[-1]), key=lambda entry: entry.epoch) if ranges else None
+        return self._entry(self._lines(*ranges[-1])[-1], *ranges[-1]) if ranges else None
 
-    def all(self) -> list[Entry]:
-        """Every commit, oldest first."""
-        ranges = self._ranges()
-        return sorted((entry for covered in ranges for entry in self._load(*covered)), key=lambda entry: entry.epoch)
+    def all(self) -> Iterator[Entry]:
+        """Every commit, oldest first, also while the sink writes: a file that is gone was folded, and its lines are in another one."""
+        done, gone, ranges = -1, (-1, -1), deque(self._ranges())
+        while ranges:
+            first, last = ranges.popleft()
+            if (data := self._folder.read(_name(first, last))) is not None:
+                lines = (self._entry(line, first, last) for line in self._split(data, first, last))
+                yield from (entry for entry in lines if entry.epoch > done)
+                done = last
+            elif gone == (first, last):
+                raise self._damaged(first, last)
+            else:
+                gone, ranges = (first, last), deque(covered for covered in self._ranges() if covered[1] > done)
 
     def fold(self, epoch: int) -> None:
-        """After every hundredth, ten-thousandth, millionth epoch: one file instead of a hundred."""
+        """After every hundredth and every ten-thousandth epoch: one file instead of a hundred."""
         for width in _WIDTHS:
             if (epoch + 1) % width == 0:
-                first = epoch + 1 - width
-                self._folder.put_once(_name(first, epoch), _encode(self._holding(first, epoch)))
+                self._join([covered for covered in self._ranges() if covered[0] > epoch - width and covered[1] <= epoch])
                 self._remove_covered()
+
+    def _join(self, ranges: list[tuple[int, int]]) -> None:
+        """Neighbours in one file, as many as it takes."""
+        parts: list[bytes] = []
+        joined: list[tuple[int, int]] = []
+        for covered in ranges:
+            data = b"".join(self._lines(*covered))
+            if parts and sum(map(len, parts)) + len(data) > _LARGEST:
+                self._put(joined, parts)
+                parts, joined = [], []
+            parts.append(data)
+            joined.append(covered)
+        self._put(joined, parts)
+
+    def _put(self, joined: list[tuple[int, int]], parts: list[bytes]) -> None:
+        if len(joined) > 1:
+            self._folder.put_once(_name(joined[0][0], joined[-1][1]), b"".join(parts))
 
     def _remove_covered(self) -> None:
         kept = set(self._ranges())
@@ -88,9 +128,8 @@ class Manifests:
             if (covered := _range(name)) is not None and covered not in kept:
                 self._folder.delete(name)
 
-    def _holding(self, first: int, last: int) -> list[Entry]:
-        inside = [covered for covered in self._ranges() if covered[0] <= last and covered[1] >= first]
-        return [entry for covered in inside for entry in self._load(*covered)]
+    def _holding(self, epoch: int) -> tuple[int, int] | None:
+        return next((covered for covered in self._ranges() if covered[0] <= epoch <= covered[1]), None)
 
     def _ranges(self) -> list[tuple[int, int]]:
         """The files' ranges, without those that a wider one covers."""
@@ -103,13 +142,28 @@ class Manifests:
                 kept.append(covered)
         return kept
 
-    def _load(self, first: int, last: int) -> list[Entry]:
-        name = _name(first, last)
+    def _lines(self, first: int, last: int) -> list[bytes]:
+        """The entries of a file, at least one."""
+        return self._split(self._folder.read(_name(first, last)) or b"", first, last)
+
+    def _split(self, data: bytes, first: int, last: int) -> list[bytes]:
         try:
-            return [_decode(item) for item in json.loads(self._folder.read(name) or b"")]
+            lines = [_line(item) for item in json.loads(data)] if data.startswith(b"[") else data.splitlines(keepends=True)
+        except ValueError:
+            raise self._damaged(first, last) from None
+        if not lines or not lines[-1].endswith(b"\n"):
+            raise self._damaged(first, last)
+        return lines
+
+    def _entry(self, line: bytes, first: int, last: int) -> Entry:
+        try:
+            return _decode(json.loads(line))
         except (ValueError, KeyError, TypeError):
-            message = f"the record of what is committed is damaged: {self._folder.url}/{name}"
-            raise RunError(Diagnostic("MS052", message, help="restore the file from a copy of the target")) from None
+            raise self._damaged(first, last) from None
+
+    def _damaged(self, first: int, last: int) -> RunError:
+        message = f"the record of what is committed is damaged: {self._folder.url}/{_name(first, last)}"
+        return RunError(Diagnostic("MS052", message, help="restore the file from a copy of the target"))
 
 
 def _name(first: int, last: int) -> str:
@@ -121,8 +175,8 @@ def _range(name: str) -> tuple[int, int] | None:
     return (int(match[1]), int(match[2] or match[1])) if match else None
 
 
-def _encode(entries: list[Entry]) -> bytes:
-    return json.dumps([asdict(entry) for entry in entries], ensure_ascii=False).encode()
+def _line(entry: dict[str, Any]) -> bytes:
+    return json.dumps(entry, ensure_ascii=False).encode() + b"\n"
 
 
 def _decode(item: dict[str, Any]) -> Entry:

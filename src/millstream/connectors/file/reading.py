@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from millstream.connectors.file.formats import READING, ROWS_CAN_BE_BAD
+from millstream.connectors.file.headers import require_columns
 from millstream.connectors.file.layout import Layout, conditions, from_directory
 from millstream.connectors.file.paths import Place
 from millstream.plan.components import REJECT
@@ -39,6 +40,7 @@ class Reading:
     sample: str
     """A file to look into; empty when there is none yet."""
     max_files: int | None = None
+    node: str = ""
     streaming: bool = True
     """Whether files are read as they arrive, or those of now at once."""
 
@@ -86,6 +88,9 @@ def _columns_of_files(spark: SparkSession, reading: Reading, wanted: StructType)
     if reading.format != "csv" or options.get("header") != "true" or not reading.sample:
         return StructType([StructField(field.name, field.dataType) for field in wanted])
     header = spark.read.format("csv").options(**options).load(reading.sample).columns
+    if not header:
+        return StructType([StructField(field.name, field.dataType) for field in wanted])
+    require_columns(header, wanted.names, reading.layout.directories, reading.sample, reading.node)
     types = {field.name.lower(): field.dataType for field in wanted}
     return StructType([StructField(name, types.get(name.lower(), StringType())) for name in header])
 

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import pyarrow as pa
 from pydantic import BaseModel, ConfigDict, Field
 
+from millstream.clients.storage import Storage
+from millstream.connectors.file.counting import SKIPPING, held_rows
 from millstream.connectors.file.formats import DEAR, INFERRING, FormatOptions, ReadFormat, extras_of
 from millstream.connectors.file.layout import decide, directory_types, pin, pinned_files
+from millstream.connectors.file.noted import changes
 from millstream.connectors.file.paths import directory_values, is_pattern, list_files, literal_path, locate, total_size
 from millstream.connectors.file.reading import Reading, stream
 from millstream.errors import Diagnostic, RunError
 from millstream.plan import types
-from millstream.plan.components import NodeContext, Problem, Source
+from millstream.plan.components import ChangedInput, NodeContext, Problem, Progress, Source
 from millstream.plan.options import Duration, SchemaMap
 
 if TYPE_CHECKING:
@@ -47,12 +50,17 @@ class ContinuousMode(BaseModel):
 class FileSource(Source):
     """Reads files of a directory, of one file or of a pattern such as `data/2026-*/*.json`. Every file is read once; changing it
     later has no effect. Names that begin with `_` or `.` are left out. Directories called `key=value` give columns: a column that a
-    file does not hold takes its value from there. Columns that are missing are null, others are left out.
+    file does not hold takes its value from there. Columns that are missing are null, others are left out; in CSV the header must have
+    every column of the schema.
+
+    Files are read in the order of their times of modification; files with the same time, to the millisecond, come in any order. With
+    event time, the watermark must allow for that.
 
     A row that does not fit (CSV, JSON) is bad: `on_error` says what becomes of it. In the other formats a broken file stops the run.
     """
 
     type: ClassVar[str] = "file"
+    shaped_by: ClassVar[frozenset[str]] = frozenset({"path", "format", "schema", "columns", "options"})
     summary: ClassVar[str] = "Read CSV, JSON, Parquet, Avro, ORC or text files."
     example: ClassVar[str] = """
         raw.orders:
@@ -149,15 +157,32 @@ class FileSource(Source):
             context.isolate,
             sample=literal_path(known[0]) if known else "",
             max_files=self.max_files_per_epoch,
+            node=context.name,
         )
         return stream(spark, reading)
+
+    def rows_read(self, progress: Progress, context: NodeContext) -> int | None:
+        """Spark's count, unless statistics in the files may have let it skip some of their rows."""
+        if self.format not in SKIPPING or not progress.pushed:
+            return progress.seen
+        if self.format != "parquet" or not self.recursive:
+            return None
+        if "pinned" not in context.memory:
+            pinned = pinned_files(context.storage)
+            context.memory["pinned"] = None if pinned is None else frozenset(pinned)
+        return held_rows(progress, context.memory["pinned"])
+
+    def changed(self, spark: SparkSession, notes: Storage, start: Any, end: Any) -> list[ChangedInput]:
+        return changes(spark, notes, start, end)
 
     def table(self, spark: SparkSession, context: NodeContext) -> DataFrame:
         schema = self.output() or self.discover(spark, context)
         place = locate(spark, self.path, context.name)
         files = self._require(list_files(spark, place, self.options, self.recursive), context.name)
         layout, sample = decide(files, place, schema), literal_path(files[0])
-        reading = Reading(self.format, schema, place, layout, self.options, self.recursive, False, sample, streaming=False)
+        reading = Reading(
+            self.format, schema, place, layout, self.options, self.recursive, False, sample, node=context.name, streaming=False
+        )
         return stream(spark, reading)
 
     def _require(self, files: list[str], node: str) -> list[str]:

@@ -37,6 +37,7 @@ def move(root: Storage, entry: Entry) -> None:
         except OSError:
             if root.exists(step.source):  # else somebody else was faster
                 raise
+    root.sync(step.target for step in entry.files if root.exists(step.target))  # before the folder they came from goes
 
 
 def clear(root: Storage, folder: str) -> None:

@@ -18,7 +18,7 @@ from millstream.connectors.generator.dice import ROW, Dice
 from millstream.connectors.generator.numbers import BoolField, NormalField, SequenceField, TimestampField, UniformField
 from millstream.connectors.generator.texts import ChoiceField, ConstantField, TemplateField, UuidField, quoted
 from millstream.errors import nearest
-from millstream.plan.components import REJECT, NodeContext, Source
+from millstream.plan.components import REJECT, NodeContext, Progress, Source
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -37,6 +37,7 @@ class GeneratorSource(Source):
     """
 
     type: ClassVar[str] = "generator"
+    shaped_by: ClassVar[frozenset[str]] = frozenset({"fields"})
     summary: ClassVar[str] = "Make rows up: typed, seeded, the same every time."
     example: ClassVar[str] = """
         clicks:
@@ -109,9 +110,9 @@ class GeneratorSource(Source):
     def exhausted(self, offset: Any, context: NodeContext | None = None) -> bool:
         return self.rows is not None and self._count(offset) >= self.rows
 
-    def rows_between(self, start: Any, end: Any) -> int:
+    def rows_read(self, progress: Progress, context: NodeContext) -> int:
         limit = self.rows if self.rows is not None else 2**63
-        return min(limit, self._count(end)) - min(limit, self._count(start))
+        return min(limit, self._count(progress.end)) - min(limit, self._count(progress.start))
 
     def _numbers(self, spark: SparkSession) -> DataFrame:
         partitions = str(self.partitions or spark.sparkContext.defaultParallelism)

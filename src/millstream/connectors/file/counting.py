@@ -1,0 +1,33 @@
+"""Rows of Parquet files by their footers. Spark skips row groups that a filter rules out, and does not count them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from millstream.clients.storage import is_local
+from millstream.connectors.file.noted import noted_files
+from millstream.connectors.file.paths import normal
+from millstream.plan.components import Progress
+
+SKIPPING = frozenset({"parquet", "orc"})
+"""Formats with statistics, by which Spark skips rows."""
+_MOST = 100
+"""Footers that are read for the count of one epoch."""
+
+
+def held_rows(progress: Progress, pinned: Collection[str] | None) -> int | None:
+    """The rows of the epoch's files; None when there are too many of them, or when they are not on this machine."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    noted = noted_files(progress.log, progress.start, progress.end)
+    files = None if noted is None else [url for url, _ in noted]
+    if files is None or len(files) > _MOST or not all(map(is_local, files)):
+        return None
+    wanted = [file for file in files if pinned is None or normal(file) in pinned]
+    try:
+        return sum(int(pq.read_metadata(Path(unquote(urlsplit(file).path))).num_rows) for file in wanted)
+    except (OSError, pa.ArrowException):  # a file that has gone since, or is none that can be read
+        return None
