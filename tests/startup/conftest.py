@@ -50,7 +50,7 @@ def script(tmp_path_factory: pytest.TempPathFactory) -> Script:
         (folder / "script.py").write_text(code)
         settings = {**os.environ, "MILLSTREAM_ARCHIVE": "off", **environ}
         ended = subprocess.run(
-            [sys.executable, folder / "script.py"], cwd=folder, env=settings, capture_output=True, text=True, timeout=120, check=False
+            [sys.executable, folder / "script.py"], cwd=folder, env=settings, capture_output=True, text=True, timeout=400, check=False
         )
         assert ended.returncode == 0, ended.stderr
         facts = json.loads(ended.stdout.splitlines()[-1])

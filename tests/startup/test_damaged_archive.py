@@ -26,7 +26,7 @@ for path in (archive.path, archive.base):
     path.write_bytes(b"damaged" * 100_000)
 with begin(SessionOptions(master="local[1]", profile="short")).finish() as session:
     count = session.spark.range(3).count()
-    log = session.jvm.log.read_text()
+    log = session.jvm.log.read_text() + session.jvm.log.with_name("jvm.out").read_text()
 print(json.dumps({"count": count, "there": archive.path.exists(), "log": log}))
 """
 

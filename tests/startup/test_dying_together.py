@@ -63,5 +63,5 @@ def test_the_jvm_survives_ctrl_c_and_dies_with_a_killed_python(child: subprocess
 
     child.kill()
     child.wait()
-    _, alive = psutil.wait_procs(family, timeout=20)
+    _, alive = psutil.wait_procs(family, timeout=200)
     assert alive == []

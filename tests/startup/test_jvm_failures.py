@@ -73,7 +73,7 @@ def test_its_scratch_space_goes_away(start: Start) -> None:
 def test_the_log_of_the_run_before_is_kept(start: Start, tmp_path: Path) -> None:
     for word in ("first", "second"):
         failure(start(f"echo {word}; exit 1"))
-    assert (tmp_path / "logs" / "jvm.previous.log").read_text() == "first\n"
+    assert (tmp_path / "logs" / "jvm.previous.out").read_text() == "first\n"
 
 
 def test_it_is_in_a_session_of_its_own(start: Start) -> None:

@@ -39,6 +39,8 @@ with starting.finish() as session:
     facts["python"] = spark.range(1).mapInArrow(where, "python string").first()[0]
     spark._jvm.org.slf4j.LoggerFactory.getLogger("facts").warn("a warning for the log")
     spark._jvm.System.out.println("a line for the log")
+    for _ in range(25):
+        spark._jvm.org.slf4j.LoggerFactory.getLogger("facts").warn("x" * (1 << 20))
     spark.range(3).write.saveAsTable("kept")
     try:
         begin(SessionOptions())
@@ -51,7 +53,8 @@ with starting.finish() as session:
     facts["scratch"] = sorted(path.name for path in folder.iterdir() if path.is_file())
 session.close()
 facts["gone"] = not jvm.alive and not folder.exists()
-facts["log"] = Path("logs/jvm.log").read_text()
+facts["log"] = Path("logs/jvm.1.log").read_text()[:50000] + Path("logs/jvm.out").read_text()
+facts["logs"] = {path.name: path.stat().st_size for path in Path("logs").glob("jvm*.log")}
 try:
     begin(SessionOptions(master="nowhere://x", log_dir=Path("logs"))).finish()
 except SetupError as error:
@@ -140,7 +143,12 @@ def test_closing_ends_the_jvm_and_removes_its_files(facts: Any) -> None:
     assert facts["gone"]
 
 
-def test_all_output_of_the_jvm_is_in_its_log(facts: Any) -> None:
+def test_a_log_that_grows_large_is_cut_into_files(facts: Any) -> None:
+    assert set(facts["logs"]) == {"jvm.log", "jvm.1.log", "jvm.2.log"}
+    assert max(facts["logs"].values()) < 12 << 20
+
+
+def test_all_output_of_the_jvm_is_in_its_logs(facts: Any) -> None:
     assert "WARN facts: a warning for the log" in facts["log"]
     assert "a line for the log" in facts["log"]
 

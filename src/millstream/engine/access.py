@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from millstream.clients.storage import Storage, is_local, open_storage
@@ -17,6 +16,7 @@ from millstream.engine.engine import open_session
 from millstream.engine.inventory import owner
 from millstream.engine.lease import take
 from millstream.engine.session import Session, SessionOptions, begin
+from millstream.engine.warmth import dismiss
 from millstream.errors import Diagnostic, MillstreamError, UsageError
 from millstream.plan.cutting import cut
 from millstream.plan.running import checkpoint_of
@@ -103,8 +103,8 @@ def _checkpoint(storage: Storage, place: Place) -> Checkpoint:
 def _session(place: Place) -> Session:
     if place.topology is not None:
         return open_session(place.topology, cut(place.topology))
-    logs = Path(place.url.removeprefix("file://")) / "logs" if is_local(place.url) else Path(".millstream") / "logs"
-    starting = begin(SessionOptions(app_name="millstream", profile="short", log_dir=logs))
+    dismiss()
+    starting = begin(SessionOptions(app_name="millstream", profile="short"))
     try:
         return starting.finish()
     except BaseException:

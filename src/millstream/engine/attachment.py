@@ -46,6 +46,7 @@ def attach(gateway: JavaGateway, conf: Mapping[str, str], warm: bool = False) ->
     with _own_interrupts(), warming(gateway, warm):
         context = SparkContext(conf=settings, gateway=gateway)
     context.pythonExec = conf["spark.pyspark.python"]
+    context._accumulatorServer.handle_error = lambda *_: None  # type: ignore[method-assign]  # it prints a trace when the JVM hangs up
     spark = SparkSession(context)
     if "spark.sql.shuffle.partitions" not in conf:
         spark.conf.set("spark.sql.shuffle.partitions", max(2, context.defaultParallelism))
@@ -71,7 +72,6 @@ def _stop(spark: SparkSession) -> None:
     context = spark.sparkContext
     server = context._accumulatorServer
     context._accumulatorServer = None  # type: ignore[assignment]  # as PySpark's own stop does
-    server.handle_error = lambda *_: None  # type: ignore[method-assign]  # it prints a trace when the JVM hangs up
     threading.Thread(target=server.shutdown, daemon=True).start()
     spark.stop()
 

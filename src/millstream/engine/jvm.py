@@ -5,7 +5,8 @@ all of it. Here the process is started directly and at once, and Python goes on 
 with a handshake file: port and secret of its gateway.
 
 It lives in a session of its own, so that Ctrl-C in the terminal reaches Python alone. It reads its standard input and ends when
-that ends: the pipe closes with Python, whichever way Python goes. All output goes to one log.
+that ends: the pipe closes with Python, whichever way Python goes. Its log and its output
+go to files.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from millstream.clients.storage import make_private
 from millstream.engine.jvmargs import JvmOptions, write_arguments
 from millstream.engine.scratch import Scratch
 from millstream.errors import Diagnostic, SetupError
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
 
 START_TIMEOUT = 60.0
 _TAIL = 15
+_OUTPUT = "jvm.out"
+"""What the JVM prints itself. Its log is written by Log4j, which begins a new file when one has grown large."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +78,11 @@ class Jvm:
 
     def last_words(self) -> str:
         """The end of the log, without the frames of stack traces."""
-        with suppress(OSError):
-            lines = [line for line in self.log.read_text(errors="replace").splitlines() if not line.startswith("\t")]
-            return "\n".join(lines[-_TAIL:])
-        return ""
+        lines: list[str] = []
+        for log in (self.log, self.log.with_name(_OUTPUT)):
+            with suppress(OSError):
+                lines += [line for line in log.read_text(errors="replace").splitlines() if not line.startswith("\t")]
+        return "\n".join(lines[-_TAIL:])
 
     def _failure(self, message: str) -> Diagnostic:
         self._end()
@@ -90,7 +95,7 @@ def start_jvm(options: JvmOptions) -> Jvm:
     log = _fresh_log(options.log_dir or folder)
     arguments = write_arguments(options, log.parent)
     own = {"SPARK_HOME": str(options.spark.home), "_PYSPARK_DRIVER_CONN_INFO_PATH": str(folder / "handshake")}
-    with log.open("wb") as output:
+    with log.with_name(_OUTPUT).open("wb") as output:
         process = subprocess.Popen(
             [options.java.executable, f"@{arguments}"],
             env={**os.environ, **options.environment, **own},
@@ -103,12 +108,13 @@ def start_jvm(options: JvmOptions) -> Jvm:
 
 
 def _fresh_log(folder: Path) -> Path:
-    """The path of a new `jvm.log`; the one of the run before is kept beside it."""
-    folder.mkdir(parents=True, exist_ok=True)
-    log = folder / "jvm.log"
-    with suppress(FileNotFoundError):
-        log.replace(folder / "jvm.previous.log")
-    return log
+    """The path of a new `jvm.log`; it and the output of the run before are kept beside it."""
+    make_private(folder.parent)
+    make_private(folder)
+    for name in ("jvm.log", _OUTPUT):
+        with suppress(FileNotFoundError):
+            (folder / name).replace(folder / name.replace("jvm.", "jvm.previous."))
+    return folder / "jvm.log"
 
 
 def _gateway(port: int, secret: str) -> JavaGateway:

@@ -19,8 +19,14 @@ _OPENED = (
 _LOGGING = """\
 rootLogger.level = warn
 rootLogger.appenderRef.out.ref = out
-appender.out.type = Console
+appender.out.type = RollingFile
 appender.out.name = out
+appender.out.fileName = ${sys:millstream.logs}/jvm.log
+appender.out.filePattern = ${sys:millstream.logs}/jvm.%i.log
+appender.out.policies.type = SizeBasedTriggeringPolicy
+appender.out.policies.size = 10MB
+appender.out.strategy.type = DefaultRolloverStrategy
+appender.out.strategy.max = 4
 appender.out.layout.type = PatternLayout
 appender.out.layout.pattern = %d{yyyy-MM-dd HH:mm:ss.SSS} %p %c{1}: %m%n%ex
 logger.native.name = org.apache.hadoop.util.NativeCodeLoader
@@ -50,15 +56,16 @@ def write_arguments(options: JvmOptions, log_dir: Path) -> Path:
     folder = options.scratch.path
     (folder / "log4j2.properties").write_text(_LOGGING)
     opened = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in _OPENED.split()]
-    properties = [f"-D{name}={value}" for name, value in _properties(folder).items()]
+    properties = [f"-D{name}={value}" for name, value in _properties(folder, log_dir).items()]
     fatal = ["-XX:+ExitOnOutOfMemoryError", f"-XX:ErrorFile={log_dir.absolute()}/jvm-crash-%p.log"]
     path = ["-cp", os.pathsep.join(map(str, options.class_path))]
     lines = [*fatal, *options.flags, *opened, *properties, *path, *_entry(options, folder)]
     return _private(folder / "jvm.args", "\n".join(map(quoted, lines)))
 
 
-def _properties(folder: Path) -> dict[str, str]:
+def _properties(folder: Path, log_dir: Path) -> dict[str, str]:
     return {
+        "millstream.logs": str(log_dir.absolute()),
         "java.io.tmpdir": str(folder),  # native libraries unpack themselves there, and would stay behind anywhere else
         "log4j2.configurationFile": str(folder / "log4j2.properties"),
         "jdk.reflect.useDirectMethodHandle": "false",

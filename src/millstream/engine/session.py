@@ -7,15 +7,18 @@ already has is adopted instead, and left running.
 
 from __future__ import annotations
 
+import gc
+import itertools
 import os
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from millstream.engine.archive import Archive, make_later
 from millstream.engine.attachment import attach, detach, require_free
+from millstream.engine.hush import hush
 from millstream.engine.jvm import Jvm
 from millstream.engine.launch import Launch, SessionOptions, plan_launch
 from millstream.engine.profiles import Profile
@@ -26,6 +29,11 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 __all__ = ["Profile", "Session", "SessionOptions", "Starting", "StartupTimes", "begin"]
+
+
+_runs = itertools.count(1)
+_EVERY = 8
+"""A look for garbage takes some 50 ms; what eight runs hold is some 30 MB in the JVM."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +54,14 @@ class Session:
     """A running session. Leaving the `with` block stops it, unless it was adopted."""
 
     spark: SparkSession
-    startup: StartupTimes = field(default_factory=StartupTimes)
+    startup: StartupTimes | None = None
+    """None: it was there before."""
     diagnostics: tuple[Diagnostic, ...] = ()
     jvm: Jvm | None = None
     archive: Archive | None = None
     """An archive to have made when the session ends."""
+    give_back: Callable[[], None] | None = None
+    """What closing it means instead, when it is lent."""
 
     @classmethod
     def adopt(cls, spark: SparkSession) -> Self:
@@ -59,12 +70,20 @@ class Session:
 
     @property
     def times(self) -> Mapping[str, float]:
-        """Seconds by phase; none for an adopted session."""
-        return self.startup.phases() if self.jvm else {}
+        """Seconds by phase; none for a session that was there before."""
+        return self.startup.phases() if self.startup else {}
+
+    @property
+    def runs(self) -> bool:
+        """Whether Spark has not been stopped, by whomever."""
+        return self.spark.sparkContext._jsc is not None
 
     def close(self) -> None:
-        """Stop Spark and end the JVM; calling it again does nothing."""
-        if self.jvm is None:
+        """Stop Spark and end the JVM; calling it again does nothing. A session of somebody else's goes on, without what runs held there."""
+        if self.jvm is None or self.give_back is not None:
+            _let_go()
+            if self.give_back is not None:
+                self.give_back()
             return
         jvm, self.jvm = self.jvm, None
         detach(self.spark, jvm)
@@ -76,6 +95,12 @@ class Session:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.close()
+
+
+def _let_go() -> None:
+    """Every object of Py4J's refers to itself, so Python lets go of it only when it looks for circles, and the JVM keeps it until then."""
+    if next(_runs) % _EVERY == 0:
+        gc.collect()
 
 
 @dataclass(slots=True)
@@ -91,6 +116,7 @@ class Starting:
         """Wait for the JVM and make the session."""
         import pyspark.sql  # noqa: F401 — at the latest now, while the JVM starts
 
+        hush()
         imported = time.monotonic()
         try:
             gateway = self._connect()

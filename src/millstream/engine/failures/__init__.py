@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from millstream.engine.failures.functions import NODE_MARK, dead_worker, function_of_node, function_of_sql, refused_row
 from millstream.engine.failures.sql import bad_row, rejected_plan
-from millstream.engine.failures.systems import kafka, storage, temporary
+from millstream.engine.failures.systems import kafka, memory, storage, temporary
 from millstream.engine.failures.texts import first_line, named_node, text_of
 from millstream.errors import Diagnostic, MillstreamError, RunError, TransientError
 from millstream.observe.remote_errors import received
@@ -30,7 +30,18 @@ def translate(error: BaseException, nodes: Sequence[Node], where: str, redact: R
         named = NODE_MARK.search(text_of(error))
         return translate(carried[1], nodes, carried[0] or (named[1] if named else where), redact, pipeline)
     text = redact(text_of(error))
-    for recognise in (refused_row, function_of_sql, function_of_node, dead_worker, kafka, storage, bad_row, rejected_plan, temporary):
+    for recognise in (
+        refused_row,
+        function_of_sql,
+        function_of_node,
+        dead_worker,
+        memory,
+        kafka,
+        storage,
+        bad_row,
+        rejected_plan,
+        temporary,
+    ):
         found = recognise(text, nodes, where)
         if found is not None:
             kind = TransientError if found.code == "MS069" else RunError

@@ -20,8 +20,14 @@ _KEYED_MARKS = {
     "millstream-timeout:": ("MS076", "correct the function, or raise `timeout`; the epoch is repeated, and no row is lost"),
     "millstream-state:": ("MS077", "declare the state as it was and add another, or `--reset QUERY` starts anew without state"),
 }
-_MARKS = {"event-time": ("MS072", "event_time"), "key": ("MS073", "key_by"), "row": ("MS062", "schema")}
-_MARK = re.compile(r"(?:\[USER_RAISED_EXCEPTION\] |Error: )millstream-(event-time|key|row|message): (\S+): (.*?)(?= SQLSTATE|\n|$)")
+_MARKS = {
+    "event-time": ("MS072", "event_time"),
+    "key": ("MS073", "key_by"),
+    "row": ("MS062", "schema"),
+    "partition": ("MS166", "partition_by"),
+}
+_KINDS = "|".join((*_MARKS, "message"))
+_MARK = re.compile(rf"(?:\[USER_RAISED_EXCEPTION\] |Error: )millstream-({_KINDS}): (\S+): (.*?)(?= SQLSTATE|\n|$)")
 
 
 def refused_row(text: str, nodes: Sequence[Node], where: str) -> Diagnostic | None:

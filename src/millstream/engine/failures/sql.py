@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from millstream.engine.failures.texts import CONDITION, named_node, sentence_of
+from millstream.engine.failures.texts import CONDITION, first_line, named_node, sentence_of
 from millstream.errors import Diagnostic, Span
 from millstream.plan.nodes import Node
 from millstream.plan.rules import text_place
@@ -33,6 +33,8 @@ def bad_row(text: str, nodes: Sequence[Node], where: str) -> Diagnostic | None:
     condition = CONDITION.search(text)
     if condition is None or not (condition[1].split(".")[0] in _ROW_CONDITIONS or condition[1].startswith(_ROW_PREFIXES)):
         return None
+    if condition[1].startswith(("INVALID_SUBQUERY", "INVALID_INTERVAL_FORMAT")):  # about the query's text, and no row of its input
+        return None
     node, place = _sql_place(text, nodes)
     name = f"`{node.name}`" if node else f"a node above `{where}`"
     help_ = "the `try_` form of the function gives null instead; or `on_error: drop` or `{dead_letter: SINK}`"
@@ -41,12 +43,14 @@ def bad_row(text: str, nodes: Sequence[Node], where: str) -> Diagnostic | None:
 
 def rejected_plan(text: str, nodes: Sequence[Node], where: str) -> Diagnostic | None:
     condition = CONDITION.search(text)
-    if condition is None or ("AnalysisException" not in text and "ParseException" not in text):
+    constant = condition is not None and condition[1].startswith("INVALID_INTERVAL_FORMAT")
+    if not constant and "AnalysisException" not in text and "ParseException" not in text:
         return None
+    sentence = sentence_of(text, condition) if condition else first_line(text).removeprefix("AnalysisException: ")
     node, place = _sql_place(text, nodes)
     node = node or named_node(nodes, where)
     name = f"`{node.name}`" if node else "the plan"
-    return Diagnostic("MS066", f"Spark rejects {name}: {sentence_of(text, condition)}", place or (node.span if node else None))
+    return Diagnostic("MS066", f"Spark rejects {name}: {sentence}", place or (node.span if node else None))
 
 
 def _sql_place(text: str, nodes: Sequence[Node]) -> tuple[Node | None, Span | None]:
