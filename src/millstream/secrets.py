@@ -16,14 +16,15 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, GetCoreSchemaHandler
 from pydantic_core import CoreSchema, core_schema
 
+from millstream.masking import MASK, hidden
+
 SCHEME = "secret://"
-MASK = "***"
 _TELLING = ("password", "secret", "token", "key", "credential")
 _NAME = r"[\w.-]*(?:pas{1,2}w|passphrase|secret|token|credential|(?:api|access|private)_?key)[\w.-]*"
 _OPEN = r"(?![\"']?secret://|[\"']?\$\{)"
 """A reference, or a variable, need not be hidden."""
 _LINE = re.compile(rf"^(\s*(?:- )?{_NAME}\s*:\s++){_OPEN}([^\s\[{{].*)$", re.IGNORECASE)
-_INLINE = re.compile(rf"({_NAME}[\"']?\s*[:=](?!//)\s*+){_OPEN}(\"[^\"]*\"|'[^']*'|[^\"',}}\])#]+)", re.IGNORECASE)
+_INLINE = re.compile(rf"((?<![\w.-]){_NAME}[\"']?\s*[:=](?!//)\s*+){_OPEN}(\"[^\"]*\"|'[^']*'|[^\"',}}\])#]+)", re.IGNORECASE)
 
 
 class Secret:
@@ -112,9 +113,7 @@ class Redactor:
         self.values = tuple(sorted({value for secret in secrets if (value := _revealed(secret))}, key=len, reverse=True))
 
     def __call__(self, text: str) -> str:
-        for value in self.values:
-            text = text.replace(value, MASK)
-        return text
+        return hidden(text, self.values)
 
 
 def _revealed(secret: Secret) -> str:

@@ -16,7 +16,7 @@ import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 from millstream.clients.schemas import Schema, Version, body_of, schema_from
 from millstream.errors import Diagnostic, RunError, TransientError
@@ -93,7 +93,8 @@ class SchemaRegistry:
             headers["Authorization"] = "Basic " + base64.b64encode(f"{self.username}:{self.password}".encode()).decode()
         request = urllib.request.Request(url + path, json.dumps(body).encode() if body else None, headers, method=method)
         try:
-            with urllib.request.urlopen(request, timeout=min(_REQUEST_SECONDS, self.seconds), context=self._trust(url)) as answer:
+            opener = urllib.request.build_opener(_Redirects(), urllib.request.HTTPSHandler(context=self._trust(url)))
+            with opener.open(request, timeout=min(_REQUEST_SECONDS, self.seconds)) as answer:
                 text = answer.read()
         except urllib.error.HTTPError as error:
             if error.code >= 500:
@@ -108,6 +109,23 @@ class SchemaRegistry:
         if not url.startswith("https:"):
             return None
         return ssl.create_default_context(cadata=self.ca or None)
+
+
+class _Redirects(urllib.request.HTTPRedirectHandler):
+    """The login goes to the server that was named, and to no other that it points to."""
+
+    def redirect_request(
+        self, req: urllib.request.Request, fp: Any, code: int, msg: str, headers: Any, newurl: str
+    ) -> urllib.request.Request | None:
+        following = super().redirect_request(req, fp, code, msg, headers, newurl)
+        if following is not None and _server(newurl) != _server(req.full_url):
+            following.remove_header("Authorization")
+        return following
+
+
+def _server(url: str) -> tuple[str, str]:
+    parts = urlsplit(url)
+    return parts.scheme, parts.netloc
 
 
 def _refusal(url: str, error: urllib.error.HTTPError) -> None:

@@ -25,7 +25,7 @@ from millstream.plan.shipping import by_value
 
 
 @contextmanager
-def registered(spark: SparkSession, functions: tuple[UserFunction, ...], directory: Path) -> Iterator[None]:
+def registered(spark: SparkSession, functions: tuple[UserFunction, ...], directory: Path, hidden: tuple[str, ...] = ()) -> Iterator[None]:
     """Within this, SQL of the session can call the functions."""
     catalog = spark._jsparkSession.sessionState().catalog()
     resolved = [used.resolve(directory) for used in functions]
@@ -34,23 +34,23 @@ def registered(spark: SparkSession, functions: tuple[UserFunction, ...], directo
             message = f"the Spark session at hand already has a function `{used.name}`"
             raise RunError(Diagnostic("MS019", message, used.span, help="give yours another name"))
     try:
-        register(spark, functions, directory)
+        register(spark, functions, directory, hidden)
         yield
     finally:
         for found in resolved:
             catalog.dropTempFunction(_registered_name(found), True)
 
 
-def register(spark: SparkSession, functions: tuple[UserFunction, ...], directory: Path) -> None:
-    """Make the functions known to a session, in place of others of the same names."""
+def register(spark: SparkSession, functions: tuple[UserFunction, ...], directory: Path, hidden: tuple[str, ...] = ()) -> None:
+    """Make the functions known to a session, in place of others of the same names. `hidden`: secrets that no error of theirs may tell."""
     for used in functions:
-        _register(spark, used.resolve(directory), directory)
+        _register(spark, used.resolve(directory), directory, hidden)
 
 
-def _register(spark: SparkSession, function: Resolved, directory: Path) -> None:
+def _register(spark: SparkSession, function: Resolved, directory: Path, hidden: tuple[str, ...]) -> None:
     kind = from_arrow_type(function.returns, prefer_timestamp_ntz=True)
     expected: pa.DataType = to_arrow_type(kind)
-    runner = vectors.Vectors(function.name, function.call, expected, function.aggregate, str(directory.resolve()))
+    runner = vectors.Vectors(function.name, function.call, expected, function.aggregate, str(directory.resolve()), hidden)
     declare: Any = arrow_udf  # its stubs ask for a kind, at whose sight it warns
     udf = declare(lambda *columns: runner.run(columns), kind)
     if not function.deterministic:

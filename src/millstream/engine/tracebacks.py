@@ -23,10 +23,14 @@ def user_frame(text: str) -> str:
 
 def _last_line(text: str) -> str:
     lines = [
-        line.strip() for line in text.rstrip().splitlines() if re.match(r"^\s*[\w.]*(?:Error|Exception|Exit|Interrupt|Warning)\b", line)
+        line.strip()
+        for line in text.rstrip().splitlines()
+        if re.match(r"^\s*[\w.]*(?:Error|Exception|Exit|Interrupt|Warning|Invalid|Cancelled)\b", line)
     ]
     return lines[-1][:300] if lines else ""
 
 
 def _foreign(file: str) -> bool:
-    return "/pyspark/" in file or "/millstream/" in file or "pyspark.zip" in file or file.startswith("<frozen")
+    return (
+        "/pyspark/" in file or "/millstream/" in file or "pyspark.zip" in file or file.startswith("pyarrow/") or file.startswith("<frozen")
+    )

@@ -16,6 +16,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from millstream.masking import mask
+
 FIRST_FIELD = "_millstream_1"
 
 
@@ -32,6 +34,8 @@ class Vectors:
     kind: pa.DataType
     aggregate: bool
     directory: str
+    hidden: tuple[str, ...] = ()
+    """Values of secrets, which no error may tell."""
 
     def run(self, columns: tuple[pa.Array, ...]) -> pa.Array:
         """One result per row."""
@@ -40,9 +44,12 @@ class Vectors:
         try:
             return self._per_group(columns[0]) if self.aggregate else self._fitted(self.function(*columns), len(columns[0]))
         except Exception as error:
-            error.add_note(f"millstream-function: {self.name}")
+            told = mask(error, self.hidden)
+            told.add_note(f"millstream-function: {self.name}")
             if isinstance(error, WrongResultError):
-                error.add_note(f"millstream-result: {error}")
+                told.add_note(f"millstream-result: {error}")
+            if told is not error:
+                raise told from None
             raise
 
     def _fitted(self, result: Any, length: int) -> pa.Array:

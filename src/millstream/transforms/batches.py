@@ -14,6 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from millstream.masking import hidden, mask
 from millstream.plan.archives import forget_archives
 
 REJECT = "_reject"
@@ -40,6 +41,8 @@ class BatchRunner:
     directory: str
     kept: tuple[str, ...] = ()
     """Columns of the input that stay with their rows."""
+    hidden: tuple[str, ...] = ()
+    """Values of secrets, which no error may tell."""
 
     def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """All results, batch by batch."""
@@ -49,9 +52,12 @@ class BatchRunner:
             for batch in self._sized(batches):
                 yield from self._isolated(batch) if self.isolate else self._results(batch)
         except Exception as error:
-            error.add_note(f"millstream-node: {self.node}")
+            told = mask(error, self.hidden)
+            told.add_note(f"millstream-node: {self.node}")
             if isinstance(error, WrongResultError):
-                error.add_note(f"millstream-schema: {error}")
+                told.add_note(f"millstream-schema: {error}")
+            if told is not error:
+                raise told from None
             raise
         finally:
             forget_archives()
@@ -88,7 +94,7 @@ class BatchRunner:
                 yield from self._isolated(batch.slice(0, half))
                 yield from self._isolated(batch.slice(half))
             else:
-                yield self._reject(batch, f"{type(error).__name__}: {error}")
+                yield self._reject(batch, hidden(f"{type(error).__name__}: {error}", self.hidden))
         else:
             yield from (with_reject(result) for result in results)
 

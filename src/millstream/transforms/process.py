@@ -103,12 +103,14 @@ class Process(Transform):
         function = self._load(context.directory)
         keyed = Keyed(frame, self.key_by, context, self.buckets, self.timeout)
         with by_value(context.directory, type(function)), travelling():
-            runner = self.runner(function, keyed.schema, keyed.order, context.isolate)
+            runner = self.runner(function, keyed.schema, keyed.order, context.isolate, context.hidden)
             return keyed.visited(runner, _ticks(function), runner.shape.schema)
 
-    def runner(self, function: Any, schema: pa.Schema, order: tuple[str, ...], isolate: bool) -> KeyedRunner | WholeRunner:
+    def runner(
+        self, function: Any, schema: pa.Schema, order: tuple[str, ...], isolate: bool, hidden: tuple[str, ...] = ()
+    ) -> KeyedRunner | WholeRunner:
         """What calls the function in the workers, for rows of this schema."""
-        shape = _shape(function, isolate)
+        shape = _shape(function, isolate, hidden)
         if isinstance(function, BucketFunction):
             return WholeRunner(function, self.key_by, schema, spark_types(types.schema(function.state)), shape, order)
         keys = pa.schema([schema.field(name) for name in self.key_by])
@@ -134,9 +136,9 @@ class Process(Transform):
         return function
 
 
-def _shape(function: Any, isolate: bool) -> Shape:
+def _shape(function: Any, isolate: bool, hidden: tuple[str, ...] = ()) -> Shape:
     sides = {name: spark_types(types.schema(columns)) for name, columns in function.outputs.items()}
-    return Shape(spark_types(types.schema(function.output)), sides, isolate)
+    return Shape(spark_types(types.schema(function.output)), sides, isolate, hidden)
 
 
 def _layout(function: ProcessFunction, keys: pa.Schema) -> Layout:

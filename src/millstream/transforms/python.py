@@ -32,6 +32,7 @@ class Python(Transform):
     """
 
     type: ClassVar[str] = "python"
+    shaped_by: ClassVar[frozenset[str]] = frozenset({"function", "schema", "columns"})
     summary: ClassVar[str] = "Call a Python function with Arrow batches."
     example: ClassVar[str] = """
         scored:
@@ -82,7 +83,9 @@ class Python(Transform):
         kept = tuple(name for name in carried(frame.columns) if name not in schema.names)
         own = to_arrow_schema(from_arrow_schema(schema, prefer_timestamp_ntz=True))
         schema = pa.schema([*schema, *(to_arrow_schema(frame.schema).field(name) for name in kept)])
-        runner = BatchRunner(function, context.name, own, self.batch_size, context.isolate, str(context.directory.resolve()), kept)
+        runner = BatchRunner(
+            function, context.name, own, self.batch_size, context.isolate, str(context.directory.resolve()), kept, context.hidden
+        )
         columns = schema.append(pa.field(REJECT, REJECT_TYPE)) if context.isolate else schema
         produced = from_arrow_schema(columns, prefer_timestamp_ntz=True)
         with by_value(context.directory, function):

@@ -100,10 +100,11 @@ def travelling() -> Iterator[None]:
 
 
 def _travellers() -> Sequence[Any]:
+    from millstream import masking
     from millstream.plan import cells, processing, states
     from millstream.transforms import batches, buckets, deduplication, emitting, limits, remembering, turns, visits, wholes
 
-    return [cells, processing, states, batches, buckets, deduplication, emitting, limits, remembering, turns, visits, wholes]
+    return [cells, masking, processing, states, batches, buckets, deduplication, emitting, limits, remembering, turns, visits, wholes]
 
 
 def spark_types(schema: pa.Schema) -> pa.Schema:

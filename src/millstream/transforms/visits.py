@@ -17,6 +17,7 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
+from millstream.masking import mask
 from millstream.plan.processing import Moment
 from millstream.transforms.batches import WrongResultError
 from millstream.transforms.buckets import from_bytes, in_order, to_bytes
@@ -133,10 +134,13 @@ class BucketVisits:
         try:
             yield
         except (Exception, TimedOutError) as error:
-            error.add_note(f"millstream-node: {self._node}")
+            told = mask(error, self._runner.shape.hidden)
+            told.add_note(f"millstream-node: {self._node}")
             for kind, mark in _MARKS.items():
                 if isinstance(error, kind):
-                    error.add_note(f"millstream-{mark}: {error}")
+                    told.add_note(f"millstream-{mark}: {error}")
+            if told is not error:
+                raise told from None
             raise
 
 
