@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import os
+import signal
 import textwrap
 from collections.abc import Callable
 from contextlib import suppress
@@ -17,6 +19,12 @@ from millstream.plan.topology import Topology
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+def pytest_configure() -> None:
+    """A shell that runs the suite in the background has it ignore Ctrl-C, and with it every process that tests start and interrupt."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -35,7 +43,9 @@ def spark() -> SparkSession:
 
     with suppress(SetupError):  # without a network, tests that need the jars are left out
         fetch(["kafka"], find_java(os.environ), print)
-    return session()
+    spark = session()
+    gc.freeze()  # every run ends with a look for garbage: not among all that pytest has collected
+    return spark
 
 
 @pytest.fixture

@@ -34,6 +34,11 @@ sinks: {c: {type: print, from: b}}
 """
 
 
+def test_completion_and_version_are_there_before_anything_is_loaded() -> None:
+    assert set(millstream.__all__) <= set(dir(millstream))
+    assert millstream.__version__ == metadata.version("millstream")
+
+
 def test_the_public_names_are_sorted_and_all_of_them_can_be_had() -> None:
     assert millstream.__all__ == sorted(millstream.__all__)
     assert all(getattr(millstream, name) is not None for name in millstream.__all__)

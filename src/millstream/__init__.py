@@ -191,8 +191,17 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("millstream")
     if name not in _HOMES:
         raise AttributeError(f"module 'millstream' has no attribute '{name}'")
     from importlib import import_module
 
     return getattr(import_module(f"millstream.{_HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    """The public names, for completion, before any of them has been loaded."""
+    return [*__all__, "__version__"]

@@ -25,6 +25,7 @@ from millstream.engine import localfiles
 from millstream.engine.engine import SparkEngine
 from millstream.engine.jars import extras_with_jars, jar_paths
 from millstream.engine.session import SessionOptions, begin
+from millstream.engine.warmth import dismiss
 from millstream.errors import Diagnostic, SpecError, nearest
 from millstream.plan.components import Source
 from millstream.plan.nodes import Node
@@ -55,7 +56,9 @@ def run(
     nodes += [Node(f"{name}.observed", sink, (name,)) for name, sink in taps.items()]
     with tempfile.TemporaryDirectory(prefix="millstream-test-") as folder:
         settings = Settings(checkpoint=folder)
-        SparkEngine(spark or session()).run(replace(topology, nodes=tuple(nodes), settings=settings, tests=()), RunOptions())
+        report = SparkEngine(spark or session()).run(replace(topology, nodes=tuple(nodes), settings=settings, tests=()), RunOptions())
+    if report.state == "stopped":
+        raise KeyboardInterrupt  # half of the rows would look like a result
     return {name: sink.rows() for name, sink in (sinks | taps).items()}
 
 
@@ -65,6 +68,7 @@ def session() -> SparkSession:
     logs = Path(tempfile.mkdtemp(prefix="millstream-logs-"))
     present = tuple(extra for extra in extras_with_jars() if all(located.path for located in jar_paths([extra])))
     options = SessionOptions("millstream-tests", "local[2]", localfiles.CONF, "short", present, logs)
+    dismiss()
     opened = begin(options).finish()
     localfiles.write_no_checksum_files(opened.spark)
     atexit.register(opened.close)

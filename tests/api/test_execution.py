@@ -1,12 +1,16 @@
 """Programs of the Python front door, run on a session that the caller has."""
 
+import signal
+import threading
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from millstream import BlackholeSink, MemorySink, StreamEnvironment, col, func
+from millstream import BlackholeSink, GeneratorSource, MemorySink, MillstreamError, RunOptions, Settings, StreamEnvironment, col, func
+from millstream.observe.facts import NodeFacts
 
 pytestmark = pytest.mark.spark
 ROWS = [{"id": 1, "user": "ann", "amount": 5.0}, {"id": 2, "user": "bob", "amount": 50.0}, {"id": 3, "user": None, "amount": 500.0}]
@@ -24,7 +28,7 @@ def thrice(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 @pytest.fixture
 def env(spark: Any, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> StreamEnvironment:
     monkeypatch.chdir(tmp_path)
-    return StreamEnvironment("p", spark=spark)
+    return StreamEnvironment("p", settings=Settings(checkpoint="ck"), spark=spark)
 
 
 def ids(table: pa.Table) -> list[int]:
@@ -72,3 +76,41 @@ def test_tee_and_union_meet_again(env: StreamEnvironment) -> None:
 def test_sql_names_streams_by_their_nodes(env: StreamEnvironment) -> None:
     orders = env.from_rows(ROWS, name="shop.orders")
     assert ids(orders.sql("SELECT id FROM shop.orders WHERE user IS NULL").collect()) == [3]
+
+
+def test_a_mistake_that_leads_to_no_sink_does_no_harm(env: StreamEnvironment) -> None:
+    rows, sink = env.from_rows(ROWS), MemorySink()
+    with pytest.raises(MillstreamError, match="MS024"):
+        rows.filter("amuont > 1").collect()
+    report = rows.filter("amount > 10").to(sink).execute()
+    assert len(sink.rows()) == 2
+    assert str(report).startswith("p done in ")
+
+
+def test_streams_and_environments_show_what_they_are(env: StreamEnvironment) -> None:
+    stream = env.from_rows(ROWS).filter("id > 1")
+    assert (repr(stream), repr(env)) == ("DataStream(rows → filter)", "StreamEnvironment('p': rows, filter)")
+
+
+def test_an_interrupt_lets_the_epoch_finish_and_is_no_error(env: StreamEnvironment) -> None:
+    sink, rows = MemorySink(), GeneratorSource(fields={"id": {"type": "sequence"}}, rows_per_second=50)
+    interrupted = []
+
+    def watch(snapshot: Any) -> None:
+        if snapshot.nodes.get("memory", NodeFacts()).rows_in and not interrupted:
+            interrupted.append(True)
+            signal.raise_signal(signal.SIGINT)
+
+    report = env.from_source(rows).to(sink).execute(RunOptions(watch=watch))
+    assert report.state == "stopped"
+    assert len(sink.rows()) == report.nodes["memory"].rows_in
+
+
+def test_half_a_collection_is_not_taken_for_a_whole_one(env: StreamEnvironment, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stopped(stop: threading.Event) -> AbstractContextManager[None]:
+        stop.set()
+        return nullcontext()
+
+    monkeypatch.setattr("millstream.engine.execution.interruptible", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        env.from_source(GeneratorSource(fields={"id": {"type": "sequence"}}, rows_per_second=50)).collect()

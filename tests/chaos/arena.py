@@ -49,7 +49,7 @@ class Arena:
         if self.victim is not None and self.victim.poll() is None:
             self.victim.kill()
 
-    def order(self, death: str, seconds: float = 90) -> None:
+    def order(self, death: str, seconds: float = 400) -> None:
         """Have something die, and wait until it has."""
         token, deadline = self.folder / "deaths" / death, time.monotonic() + seconds
         token.touch()
@@ -59,7 +59,7 @@ class Arena:
             assert time.monotonic() < deadline, f"nobody has died of `{death}`"
             time.sleep(0.05)
 
-    def progress(self, epochs: int, seconds: float = 90) -> None:
+    def progress(self, epochs: int, seconds: float = 400) -> None:
         """Leave it alone until so many more epochs are done."""
         target, deadline = self.done() + epochs, time.monotonic() + seconds
         while self.done() < target:
@@ -70,7 +70,7 @@ class Arena:
     def done(self) -> int:
         return max((int(file.name) for file in (self.folder / f"checkpoint/queries/{self.query}/commits").glob("[0-9]*")), default=-1) + 1
 
-    def end(self, seconds: float = 180) -> None:
+    def end(self, seconds: float = 600) -> None:
         deadline = time.monotonic() + seconds
         while self.victim is None or self.victim.poll() != 0:
             self.live()

@@ -62,7 +62,7 @@ def mortal_driver(deaths: str) -> Any:
 
     def committed(works: Any) -> None:
         if ordered(deaths, "server"):  # somebody restarts it meanwhile
-            waited = time.monotonic() + 30
+            waited = time.monotonic() + 400
             while not ordered(deaths, "restarted") and time.monotonic() < waited:
                 time.sleep(0.02)
         die("staged")

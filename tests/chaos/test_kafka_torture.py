@@ -20,7 +20,7 @@ from tests.servers.kafka import Cluster
 
 from millstream.dev.kafka import start_broker
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(2400)]
 WORKERS = ["worker-opened", "worker-producing", "worker-produced", "worker-committed"]
 DRIVERS = ["driver-between", "driver-committed", "driver-produced"]
 PIPELINE = """

@@ -19,7 +19,7 @@ from tests.chaos.arena import SEED, Arena
 
 from millstream.dev.postgres import NAME, Postgres, start_postgres
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(2400)]
 WORKERS = ["worker-copying", "worker-staged"]
 DRIVERS = ["driver-staged", "driver-claimed", "driver-merged", "driver-committed"]
 PIPELINE = """

@@ -65,7 +65,7 @@ def test_graph_draws_both_ways(folder: Path) -> None:
 
 def test_explain_knows_codes(folder: Path) -> None:
     assert millstream(folder, "explain", "ms012").stdout.startswith("MS012: unknown input")
-    assert millstream(folder, "explain", "MS9").returncode == 2
+    assert millstream(folder, "explain", "MS999").returncode == 2
 
 
 def test_init_writes_a_pipeline_that_passes_check(folder: Path) -> None:
@@ -95,14 +95,14 @@ def test_test_shows_a_difference(folder: Path) -> None:
     (folder / "t.yaml").write_text(GOOD + "tests: [{name: odd, given: {a: [{id: 1}, {id: 7}]}, expect: {b: [{id: 1}, {id: 2}]}}]\n")
     done = millstream(folder, "test", "t.yaml")
     assert done.returncode == 1
-    assert '- {"id": 2.0}' in done.stdout
-    assert '+ {"id": 7.0}' in done.stdout
+    assert '- {"id": 2}' in done.stdout
+    assert '+ {"id": 7}' in done.stdout
     assert done.stdout.endswith("0 passed, 1 failed\n")
 
 
 @pytest.mark.spark
 def test_plan_maps_sparks_own_objections_to_the_line(folder: Path) -> None:
-    (folder / "p.yaml").write_text(GOOD.replace("SELECT id FROM a", "SELECT no_such_function(id) AS x FROM a"))
+    (folder / "p.yaml").write_text(GOOD.replace("SELECT id FROM a", "SELECT id + array(1) AS x FROM a"))
     done = millstream(folder, "plan", "p.yaml")
     assert done.returncode == 78
     assert "MS066" in done.stderr

@@ -43,7 +43,7 @@ def test_the_address_is_all_that_stdout_gets_and_ctrl_c_stops_it(command: Callab
     assert AdminClient({"bootstrap.servers": address}).list_topics(timeout=10).brokers
     (jvm,) = psutil.Process(process.pid).children()
     process.send_signal(signal.SIGINT)
-    rest, narration = process.communicate(timeout=20)
+    rest, narration = process.communicate(timeout=200)
     assert (rest, process.returncode) == ("", 0)
     assert "Ctrl-C" in narration
     assert not jvm.is_running()
@@ -56,7 +56,7 @@ def test_a_command_that_is_killed_takes_its_broker_along(command: Callable[..., 
     (jvm,) = psutil.Process(process.pid).children()
     process.kill()
     process.wait()
-    psutil.wait_procs([jvm], timeout=20)
+    psutil.wait_procs([jvm], timeout=200)
     assert not jvm.is_running()
 
 

@@ -31,7 +31,7 @@ def command(*words: str) -> Iterator[subprocess.Popen[str]]:
 
 
 def gone(address: str) -> bool:
-    deadline = time.monotonic() + 15
+    deadline = time.monotonic() + 300
     while time.monotonic() < deadline:
         try:
             psycopg.connect(address, connect_timeout=2).close()

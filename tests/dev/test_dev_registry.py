@@ -31,7 +31,7 @@ def test_both_addresses_are_printed_and_ctrl_c_stops_both() -> None:
     assert _get(f"{url}/config")["compatibilityLevel"] == "BACKWARD"
     jvms = psutil.Process(process.pid).children()
     process.send_signal(signal.SIGINT)
-    process.communicate(timeout=30)
+    process.communicate(timeout=200)
     assert (len(jvms), process.returncode) == (2, 0)
     assert not any(jvm.is_running() for jvm in jvms)
 

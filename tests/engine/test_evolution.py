@@ -88,7 +88,7 @@ def test_at_the_root_a_change_is_refused_with_the_difference(pipeline: Callable,
     changed = pipeline(TEXT.replace("path: in", "path: elsewhere"))
     Path("elsewhere").mkdir()
     with pytest.raises(RunError) as refused:
-        run(changed)
+        run(changed, flags=True)
     (error,) = refused.value.diagnostics
     assert error.code == "MS053"
     assert "`path` was `in`, is `elsewhere`" in error.detail

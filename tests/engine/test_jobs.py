@@ -23,12 +23,12 @@ def test_a_job_is_done_once_and_again_when_asked(pipeline: Callable[..., Topolog
     (tmp_path / "in" / "a.json").write_text('{"id": 1}\n')
     assert run(pipeline(TEXT)).nodes["out"].rows_in == 1
     (tmp_path / "in" / "b.json").write_text('{"id": 2}\n')
-    told = run(pipeline(TEXT))
+    told = run(pipeline(TEXT), flags=True)
     assert (told.state, told.epochs) == ("done", 0)
     assert "`--again` repeats it" in told.notes[0]
     report = run(pipeline(TEXT), again=True)
     assert report.nodes["out"].rows_in == 2
-    assert "`out` received rows once more" in report.notes[0]
+    assert "`out` will receive rows once more" in report.notes[0]
     assert len(list((tmp_path / "out").glob("*.json"))) >= 2
 
 

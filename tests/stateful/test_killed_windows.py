@@ -80,7 +80,7 @@ def add(folder: Path, number: int) -> None:
 
 def killed(folder: Path, moment: str, when: str) -> bool:
     command = [sys.executable, "-c", SABOTAGE, moment, when]
-    return subprocess.run(command, cwd=folder, capture_output=True, timeout=120, check=False).returncode == -signal.SIGKILL
+    return subprocess.run(command, cwd=folder, capture_output=True, timeout=400, check=False).returncode == -signal.SIGKILL
 
 
 def windows(folder: Path) -> Counter[tuple[int, str, int]]:

@@ -12,6 +12,7 @@ import pytest
 from millstream import function
 from millstream.engine.functions import registered
 from millstream.errors import RunError
+from millstream.plan import builtins
 from millstream.plan.builtins import BUILTINS
 from millstream.plan.calls import collected
 from millstream.plan.declarations import user_function
@@ -140,3 +141,11 @@ def test_a_function_without_a_type_is_refused_when_loaded(spark: Any, tmp_path: 
 def test_the_names_of_sparks_own_functions_are_all_known(spark: Any) -> None:
     listed = {row[0] for row in spark.sql("SHOW SYSTEM FUNCTIONS").collect()}
     assert {name for name in listed if name.isidentifier()} == BUILTINS
+
+
+def test_sparks_own_aggregates_are_all_known(spark: Any) -> None:
+    registry = spark._jsparkSession.sessionState().functionRegistry()
+    names = registry.listFunction()
+    infos = [registry.lookupFunction(names.apply(index)) for index in range(names.size())]
+    found = {names.apply(index).funcName() for index, info in enumerate(infos) if info.isDefined() and info.get().getGroup() == "agg_funcs"}
+    assert found == builtins.AGGREGATES

@@ -186,7 +186,7 @@ def test_the_clock_fires_without_rows(pipeline: Callable, spark: Any, add: Calla
     stop = threading.Event()
     running = threading.Thread(target=lambda: SparkEngine(spark).run(topology, RunOptions(stop=stop)))
     running.start()
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 300
     while len(rows(tmp_path / "out")) < 2 and time.monotonic() < deadline:
         time.sleep(0.2)
     stop.set()

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from pydantic import ValidationError
 
+from millstream.errors import SpecError
 from millstream.plan.components import Transform
 from millstream.plan.expressions import col
 from millstream.transforms.drop import Drop
@@ -62,7 +62,7 @@ def test_schemas_are_known_without_spark() -> None:
 def test_a_select_may_be_a_list() -> None:
     assert Select(columns=["id", "id * 2 AS double"]) == Select(columns={"id": "id", "double": "id * 2"})
     assert Select(columns=[col("id"), (col("id") + 1).alias("n")]).columns == {"id": "id", "n": "id + 1"}
-    with pytest.raises(ValidationError, match="needs a name"):
+    with pytest.raises(SpecError, match="needs a name"):
         Select(columns=["id + 1"])
 
 

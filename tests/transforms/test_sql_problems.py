@@ -37,7 +37,7 @@ def test_queries_that_need_state_come_later(query: str, word: str) -> None:
 
 
 def test_what_cannot_be_parsed_here_is_a_warning() -> None:
-    ((code, level, *_),) = problems("SELECT FROM WHERE")
+    ((code, level, *_),) = problems("SELECT id user amount FROM raw.orders")
     assert (code, level) == ("MS028", "warning")
 
 

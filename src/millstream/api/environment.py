@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+from pydantic import ValidationError
 
 from millstream import registry
 from millstream.api.places import caller
@@ -21,7 +22,9 @@ from millstream.plan.components import Component, Sink, Source
 from millstream.plan.declarations import UserFunction, user_function
 from millstream.plan.document import inputs_for
 from millstream.plan.expressions import Expr, func
+from millstream.plan.mistakes import mistakes
 from millstream.plan.nodes import CommonOptions, DeadLetter, Node, OnError
+from millstream.plan.rules import used_nodes
 from millstream.plan.running import RunOptions
 from millstream.plan.settings import Settings
 from millstream.plan.time import EventTime
@@ -33,6 +36,9 @@ if TYPE_CHECKING:
     from millstream.api.stream import DataStream
 
 
+_TAKEN = "give each node a name of its own; a notebook's cell that is run again makes a new `StreamEnvironment` first"
+
+
 class StreamEnvironment:
     """The beginning of a pipeline. `spark` is a running session to use instead of one of its own."""
 
@@ -42,6 +48,9 @@ class StreamEnvironment:
         self._functions: dict[str, UserFunction] = {}
         place = caller()
         self._directory = Path(place.file).parent if place and Path(place.file).is_file() else Path.cwd()
+
+    def __repr__(self) -> str:
+        return f"StreamEnvironment({self.name!r}: {', '.join(self._nodes) or 'no nodes yet'})"
 
     def from_source(
         self,
@@ -105,24 +114,27 @@ class StreamEnvironment:
         return Topology(self.name, tuple(self._nodes.values()), self.settings, functions=functions, directory=self._directory)
 
     def execute(self, options: RunOptions | None = None) -> Report:
-        """Run every stream that ends in a sink. Flows call this."""
-        report: Report = registry.engine()(self._spark).run(self.topology(), options or RunOptions())
+        """Run every stream that ends in a sink. Flows call this. Nodes that lead to none stay out: their mistakes do no harm."""
+        topology = self.topology()
+        used = used_nodes(topology) if topology.ends else topology.by_name
+        nodes = tuple(node for node in topology.nodes if node.name in used)
+        report: Report = registry.engine()(self._spark).run(replace(topology, nodes=nodes), options or RunOptions())
         return report
 
     def run_part(self, names: Iterable[str], settings: Settings) -> Report:
-        """Run some of the nodes, as `collect` does."""
+        """Run some of the nodes, as `collect` does. Spark is kept for the next time."""
         chosen = set(names)
         nodes = tuple(node for node in self._nodes.values() if node.name in chosen)
         part = replace(self.topology(), nodes=nodes, settings=settings)
-        report: Report = registry.engine()(self._spark).run(part, RunOptions())
+        report: Report = registry.engine()(self._spark).run(part, RunOptions(keeps_spark=True))
         return report
 
     def add(
         self, component: Component, inputs: tuple[str, ...], name: str | None, primary_key: str | Iterable[str], on_error: OnError
     ) -> str:
         """Register a node and return its name."""
-        options = CommonOptions.model_validate({"primary_key": primary_key, "on_error": on_error})
         chosen, place = name or self._free_name(component.type), caller()
+        options = _common(primary_key, on_error, chosen)
         if chosen in self._nodes:
             raise SpecError(_taken(chosen, self._nodes[chosen].span, place))
         self._nodes[chosen] = Node(chosen, component, inputs_for(component, inputs), options, place)
@@ -151,10 +163,23 @@ class StreamEnvironment:
         return DataStream(self, name)
 
 
+def _common(primary_key: str | Iterable[str], on_error: OnError, name: str) -> CommonOptions:
+    try:
+        return CommonOptions.model_validate({"primary_key": primary_key, "on_error": on_error})
+    except ValidationError as error:
+        raise SpecError(mistakes(error, CommonOptions, f"`{name}`")) from None
+
+
 def _name_of(function: Callable[..., Any] | str) -> str:
     return function.rpartition(":")[2] if isinstance(function, str) else str(getattr(function, "__name__", type(function).__name__))
 
 
 def _taken(name: str, first: Span | None, second: Span | None) -> Diagnostic:
     where = f"the first one is in {first.file}:{first.line}" if first else ""
-    return Diagnostic("MS020", f"the name `{name}` is taken", second, detail=where, help="give each node a name of its own")
+    return Diagnostic(
+        "MS020",
+        f"the name `{name}` is taken",
+        second,
+        detail=where,
+        help=_TAKEN,
+    )

@@ -39,6 +39,11 @@ class DataStream:
     def __init__(self, environment: StreamEnvironment, name: str) -> None:
         self.environment, self.name = environment, name
 
+    def __repr__(self) -> str:
+        """The stream and the way to it."""
+        path = " → ".join(node.name for node in self.environment.topology().upstream(self.name))
+        return f"{type(self).__name__}({path})"
+
     def filter(self, where: Value, *, name: str | None = None, on_error: OnError = "fail") -> DataStream:
         """Keep the rows for which the condition is true."""
         return self.then("filter", name, on_error, where=str(where))
@@ -194,9 +199,11 @@ class DataStream:
         with tempfile.TemporaryDirectory(prefix="millstream-") as folder:
             settings = self.environment.settings.model_copy(update={"checkpoint": folder})
             try:
-                self.environment.run_part([*chosen, *letters], settings)
+                report = self.environment.run_part([*chosen, *letters], settings)
             finally:
                 self.environment.forget(name)
+        if report.state == "stopped":
+            raise KeyboardInterrupt  # half of the rows would look like a result
         table: pa.Table = sink.table()  # type: ignore[attr-defined]  # the memory sink's
         return table
 

@@ -58,9 +58,15 @@ def main() -> None:
         sys.exit(fail(error, debug))
 
 
-def _version(version: bool = typer.Option(False, "--version", help="Print the version and leave.", is_eager=True)) -> None:
-    if version:
-        from importlib.metadata import version as installed
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
 
-        print(f"millstream {installed('millstream')}")
+        print(f"millstream {version('millstream')}")
         raise typer.Exit
+
+
+def _version(
+    version: bool = typer.Option(False, "--version", help="Print the version and leave.", is_eager=True, callback=_print_version),
+) -> None:
+    """Options of the command line as a whole."""

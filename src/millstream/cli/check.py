@@ -1,6 +1,7 @@
-"""`millstream check`: everything that is wrong with a pipeline, in a moment, without Java and without a network.
+"""`millstream check`: everything that is wrong with a pipeline, in a moment, without Java.
 
-One thing may be asked for: columns that a schema registry keeps. A registry that does not answer within two seconds is a warning.
+One thing is asked for: columns that others keep, those of Postgres tables and of subjects in a schema registry. A server that does not
+answer within two seconds is a warning.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ def check(
     format: Annotated[Format, typer.Option(help="`json` prints one object on stdout.")] = Format.text,
     deny_warnings: Annotated[bool, typer.Option(help="Warnings count as errors.")] = False,
 ) -> None:
-    """Check pipelines: fields, names, inputs, columns, SQL. Needs no Java and no network; a schema registry is asked for columns, for two
-    seconds at most.
+    """Check pipelines: fields, names, inputs, columns, SQL. Needs no Java. When the file itself is right, Postgres sources and schema
+    registries are asked for their columns, for two seconds at most; one that does not answer is a warning. Nothing else is contacted.
     """
     _without_numpy()
     from millstream.spec.loader import case_problems, load

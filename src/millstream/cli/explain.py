@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated
 
 import typer
@@ -12,7 +13,14 @@ from millstream.errors import Diagnostic, UsageError, nearest
 
 def explain(code: Annotated[str, typer.Argument(help="A code such as MS012.", show_default=False)]) -> None:
     """Explain an error code."""
-    known = CODES.get(code.upper())
+    name = _full(code)
+    known = CODES.get(name)
     if known is None:
-        raise UsageError(Diagnostic("MS008", f"there is no code `{code}`", help=nearest(code.upper(), CODES)))
-    print(f"{code.upper()}: {known.title}\n\n{known.why}\n\nWhat to do: {known.fix}")
+        raise UsageError(Diagnostic("MS008", f"there is no code `{code}`", help=nearest(name, CODES)))
+    print(f"{name}: {known.title}\n\n{known.why}\n\nWhat to do: {known.fix}")
+
+
+def _full(code: str) -> str:
+    """`ms24` and `24` mean MS024."""
+    number = re.fullmatch(r"(?:MS)?[-_ ]?(\d{1,3})", code.strip().upper())
+    return f"MS{int(number[1]):03}" if number else code.upper()

@@ -59,6 +59,7 @@ def init(
 
     from millstream.spec.jsonschema import pipeline_schema
 
+    name = name.removesuffix(".yaml").removesuffix(".yml")
     path = Path(f"{name}.yaml")
     if not name.replace("-", "_").replace(".", "_").isidentifier():
         raise UsageError(Diagnostic("MS017", f"`{name}` cannot be the name of a pipeline", help="use letters, digits, `_`, `-` and dots"))

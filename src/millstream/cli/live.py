@@ -1,4 +1,4 @@
-"""The view of a running pipeline: one table on a terminal, redrawn several times a second; nothing in a pipe."""
+"""The view of a running pipeline: one table on a terminal, redrawn several times a second. Without a terminal there is `EventLog`."""
 
 from __future__ import annotations
 
@@ -11,11 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from millstream.observe.facts import NodeFacts, QueryFacts, Snapshot
+    from millstream.observe.report import Report
     from millstream.plan.topology import Topology
 
 
+_UNITS = ((86400, "days"), (3600, "h"), (60, "min"), (1, "s"))
+
+
 class Live:
-    """Shows snapshots. Silent when stderr is not a terminal."""
+    """Shows snapshots."""
 
     def __init__(self, topology: Topology) -> None:
         self._topology = topology
@@ -23,23 +27,39 @@ class Live:
         self._before: tuple[float, dict[str, int]] = (time.monotonic(), {})
         self._rates: dict[str, float] = {}
         self._noted = 0
+        self.running = False
+        """Whether there are epochs by now that a stop could wait for."""
 
     def __enter__(self) -> Live:
-        if sys.stderr.isatty():
-            from rich.console import Console
-            from rich.live import Live as Display
-            from rich.spinner import Spinner
+        from rich.console import Console
+        from rich.live import Live as Display
+        from rich.spinner import Spinner
 
-            waiting = Spinner("dots", f" {self._topology.name}: starting Spark")
-            self._display = Display(waiting, console=Console(stderr=True), refresh_per_second=8, transient=True)
-            self._display.__enter__()
+        waiting = Spinner("dots", f" {self._topology.name}: starting Spark")
+        self._display = Display(waiting, console=Console(stderr=True), refresh_per_second=8, transient=True)
+        self._display.__enter__()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        if self._display is not None:
-            self._display.__exit__(kind, error, trace)
+        self.close()
+
+    def close(self) -> None:
+        """Take the view off the terminal."""
+        display, self._display = self._display, None
+        if display is not None:
+            display.stop()
+
+    def say(self, text: str) -> None:
+        print(text, file=sys.stderr)
+
+    def failed(self, error: Exception) -> None:
+        """Told by whoever shows the error."""
+
+    def ended(self, report: Report) -> None:
+        """Told by the summary."""
 
     def update(self, snapshot: Snapshot) -> None:
+        self.running = snapshot.state == "running"
         for note in snapshot.notes[self._noted :]:
             print(note, file=sys.stderr)
         self._noted = len(snapshot.notes)
@@ -123,4 +143,10 @@ def _watermark(query: QueryFacts) -> str:
     if query.watermark is None:
         return ""
     at = datetime.fromtimestamp(query.watermark.at_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
-    return f", watermark {at} ({query.watermark.lag_seconds:,.0f} s ago), held by {query.watermark.slowest}"
+    return f", watermark {at} ({ago(query.watermark.lag_seconds)}), held by {query.watermark.slowest}"
+
+
+def ago(seconds: float) -> str:
+    """A distance in time, in the unit that people would use."""
+    size, unit = next((size, unit) for size, unit in _UNITS if abs(seconds) >= 2 * size or size == 1)
+    return f"{seconds / size:,.0f} {unit} ago"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -26,13 +26,19 @@ SettingFlags = Annotated[
 ]
 
 
-def load_or_fail(path: Path, config: Path | None, flags: Mapping[str, str], warn: bool = True) -> Topology:
+def load_or_fail(
+    path: Path,
+    config: Path | None,
+    flags: Mapping[str, str],
+    warn: bool = True,
+    tell: Callable[[Iterable[Diagnostic]], None] = show,
+) -> Topology:
     """The plan; all its errors as one exception otherwise."""
     from millstream.spec.loader import load
 
     loaded = load(path, environ=os.environ, config=config, flags=flags)
     if warn and not loaded.errors:
-        show(loaded.warnings)
+        tell(loaded.warnings)
     return loaded.require()
 
 

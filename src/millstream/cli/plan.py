@@ -132,7 +132,7 @@ def settings_of(topology: Topology) -> list[tuple[str, Any, str]]:
     """Setting, value and the place it comes from."""
     from millstream.plan.running import checkpoint_of
 
-    values = _flat(topology.settings.model_dump(mode="json"))
+    values = _flat(topology.settings.model_dump(mode="json", by_alias=True))
     values["checkpoint"] = checkpoint_of(topology)
     return [(name, value, topology.origins.get(name, "default")) for name, value in values.items() if value is not None]
 

@@ -9,16 +9,21 @@ import signal
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import nullcontext, redirect_stdout
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from millstream.cli.output import Format, narrate
+from millstream.cli.events import EventLog, LogFormat, LogLevel
+from millstream.cli.output import Format, narrate, show
 from millstream.cli.pipelines import ConfigFile, PipelineFile, SettingFlags, load_or_fail, setting_flags
+from millstream.errors import MillstreamError
 
 if TYPE_CHECKING:
+    from millstream.cli.live import Live
     from millstream.observe.report import Report
+    from millstream.plan.topology import Topology
 
 
 def run(
@@ -34,47 +39,88 @@ def run(
     ] = None,
     again: Annotated[bool, typer.Option(help="Repeat a job that is done: read its bounded input again, from the start.")] = False,
     accept_change: Annotated[bool, typer.Option(help="Finish a half-done epoch with the changed plan.")] = False,
-    format: Annotated[Format, typer.Option(help="`json` prints the report on stdout.")] = Format.text,
+    redeliver: Annotated[bool, typer.Option(help="Repeat the epochs that a sink's target lacks, for that sink alone.")] = False,
+    accept_target: Annotated[bool, typer.Option(help="Go on although a sink's target lacks epochs; the report names them.")] = False,
+    accept_replay: Annotated[bool, typer.Option(help="Finish a half-done epoch with the rows as they are now.")] = False,
+    format: Annotated[
+        Format, typer.Option(help="`json` prints the report on stdout; rows of `print` sinks go to stderr then.")
+    ] = Format.text,
+    log_format: Annotated[
+        LogFormat | None, typer.Option(help="One line per event instead of the live view. Default: text, without a terminal.")
+    ] = None,
+    log_level: Annotated[LogLevel, typer.Option(help="Write only events of this level or above.")] = LogLevel.info,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No live view, no events, no summary: errors only.")] = False,
 ) -> None:
     """Run a pipeline. Ctrl-C stops it after the running epoch; twice stops it now."""
-    from millstream.cli.live import Live
     from millstream.cli.summary import summary
     from millstream.plan.running import RunOptions
     from millstream.registry import engine
 
     gc.enable()
     flags = setting_flags(set_, checkpoint=checkpoint, master=master, profile=profile) | _trigger_flags(trigger)
-    topology = load_or_fail(pipeline, config, flags)
-    stop, received = threading.Event(), _catch_signals()
+    log_level = LogLevel.error if quiet else log_level
+    lines = EventLog(pipeline.stem, LogFormat.json, log_level) if log_format is LogFormat.json else None
+    try:
+        topology = load_or_fail(pipeline, config, flags, tell=lines.tell if lines else show)
+    except MillstreamError as error:
+        raise _told(error, lines) from None
+    view = _view(topology, log_format, log_level, quiet)
+    stop, received = threading.Event(), _catch_signals(view)
     received.on_first = stop.set
-    with Live(topology) as live:
-        options = RunOptions(tuple(reset or ()), again, accept_change, live.update, narrate, stop)
-        report: Report = engine()().run(topology, options)
+    try:
+        with view, redirect_stdout(sys.stderr) if format is Format.json else nullcontext():
+            options = RunOptions(
+                tuple(reset or ()), again, accept_change, redeliver, accept_target, accept_replay, view.update, view.say, stop, flags=True
+            )
+            report: Report = engine()().run(topology, options)
+    except MillstreamError as error:
+        raise _told(error, lines) from error.__cause__
     if format is Format.json:
         print(json.dumps(report.as_dict()))
-    else:
+    view.ended(report)
+    if log_format is None and format is Format.text and not quiet:
         narrate(summary(topology, report))
     if received.number:
         raise typer.Exit(128 + received.number)
 
 
+def _told(error: MillstreamError, lines: EventLog | None) -> Exception:
+    """What ends the command: the error, for whoever shows errors; or, when it has been written as lines, its exit code."""
+    if lines is None:
+        return error
+    lines.tell(error.diagnostics)
+    return typer.Exit(error.exit_code)
+
+
+def _view(topology: Topology, format: LogFormat | None, level: LogLevel, quiet: bool) -> Live | EventLog:
+    """The live view for a person at a terminal, lines for everybody else."""
+    if format is None and not quiet and sys.stderr.isatty():
+        from millstream.cli.live import Live
+
+        return Live(topology)
+    return EventLog(topology.name, format or LogFormat.text, level)
+
+
 class _Signals:
     """The first signal asks for a stop, the second one ends the process."""
 
-    def __init__(self) -> None:
-        self.number = 0
+    def __init__(self, view: Live | EventLog) -> None:
+        self.number, self._view = 0, view
         self.on_first: Callable[[], object] = lambda: None
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
         if self.number:
+            self._view.close()
+            self._view.say("stopped now; an epoch that was under way is repeated at the next start")
             os._exit(128 + number)
         self.number = number
-        print("\nstopping after the running epoch (again: stop now)", file=sys.stderr)
+        when = "after the running epoch" if self._view.running else "as soon as Spark has started"
         self.on_first()
+        self._view.say(f"stopping {when} (again: stop now)")
 
 
-def _catch_signals() -> _Signals:
-    received = _Signals()
+def _catch_signals(view: Live | EventLog) -> _Signals:
+    received = _Signals(view)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, received)
     return received

@@ -67,9 +67,12 @@ def _flat(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _text(value: Any) -> str:
+    """A cell. Values of aggregates that collect rows are bytes in a form of Spark's own: their size says more than they do."""
+    if isinstance(value, bytes):
+        return f"{len(value):,} bytes"
     if isinstance(value, dict | list):
         return json.dumps(value, default=_plain, ensure_ascii=False)
-    return "" if value is None else str(_plain(value) if isinstance(value, bytes) else value)
+    return "" if value is None else str(value)
 
 
 def _plain(value: Any) -> str:

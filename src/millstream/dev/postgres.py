@@ -20,7 +20,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from millstream.clients.postgres import Address, connect
+from millstream.clients.postgres import Address, connect, require_client
 from millstream.dev.ports import HOST, free_port, require_free
 from millstream.engine.scratch import Scratch, make_scratch
 from millstream.errors import Diagnostic, MillstreamError, SetupError
@@ -177,6 +177,7 @@ class Postgres:
 
 def start_postgres(port: int = 0, settings: tuple[str, ...] = (), progress: Callable[[str], None] = lambda _: None) -> Postgres:
     """A new server that answers; `port` 0 takes a free one."""
+    require_client()
     if port:
         require_free(port, "Postgres")
     owner = _somebody() if os.geteuid() == 0 else None

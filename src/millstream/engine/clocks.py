@@ -71,9 +71,10 @@ def _time(event_time: EventTime, column: Column, kind: DataType) -> Column:
 
 def _reason(event_time: EventTime, column: Column, time: Column) -> Column:
     name, text = event_time.column, column.cast("string")
+    way = "" if event_time.format or event_time.unit else "; `event_time: {format: …}` says how it is written"
     return (
         F.when(column.isNull(), F.lit(f"the event time `{name}` is null"))
-        .when(time.isNull(), F.concat(F.lit(f"the event time `{name}` cannot be read: "), text))
+        .when(time.isNull(), F.concat(F.lit(f"the event time `{name}` cannot be read: "), text, F.lit(way)))
         .when(time < F.lit("1970-01-01").cast("timestamp"), F.concat(F.lit(f"the event time `{name}` is before 1970: "), text))
         .otherwise(F.concat(F.lit(f"the event time `{name}` is more than {event_time.max_ahead} ahead of the clock: "), text))
     )

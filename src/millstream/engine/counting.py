@@ -5,23 +5,35 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from millstream.engine.checkpoint import QueryCheckpoint
+from millstream.engine.lowering import Lowering
 from millstream.observe.facts import Recorder, StateFacts
-from millstream.plan.components import Source
+from millstream.plan.components import Progress, Source
 from millstream.plan.cutting import QueryPlan
 from millstream.plan.nodes import Node
 
 Facts = Mapping[str, Any]
 
 
-def count(facts: Facts, scans: int, plan: QueryPlan, recorder: Recorder) -> None:
+def count(facts: Facts, scans: int, plan: QueryPlan, recorder: Recorder, lowering: Lowering, query: QueryCheckpoint) -> None:
     """Rows read, rows that wait, speed and state of one epoch, whose root was read so many times."""
-    for node, source in zip(plan.sources, facts["sources"], strict=False):
-        recorder.read({node.name: _rows_read(node, source, scans * plan.scans(node))})
+    for index, (node, source) in enumerate(zip(plan.sources, facts["sources"], strict=False)):
+        assert isinstance(node.component, Source)
+        rows, reads = int(source["numInputRows"]), scans * plan.scans(node)
+        log = query.storage.child(f"sources/{index}")
+        seen = None if rows % reads else rows // reads
+        progress = Progress(source["startOffset"], source["endOffset"], seen, _pushes(plan), log)
+        recorder.read(plan.name, {node.name: node.component.rows_read(progress, lowering.context(node))})
         waiting = _rows_waiting(node, source)
         if waiting is not None:
             recorder.waits(node.name, waiting)
     recorder.speed(plan.name, facts.get("processedRowsPerSecond") or 0.0)
     _remember(facts.get("stateOperators") or [], plan, recorder)
+
+
+def _pushes(plan: QueryPlan) -> bool:
+    """Whether Spark plans the scan together with more than the source itself."""
+    return len(plan.streamed) > 1 or bool(plan.root.options.event_time)
 
 
 def _remember(operators: Sequence[Facts], plan: QueryPlan, recorder: Recorder) -> None:
@@ -35,13 +47,6 @@ def _remember(operators: Sequence[Facts], plan: QueryPlan, recorder: Recorder) -
         disk = sum(part.get("customMetrics", {}).get("rocksdbSstFileSize", 0) for part in parts)
         total = StateFacts(sum(part["numRowsTotal"] for part in parts), sum(part["memoryUsedBytes"] for part in parts), disk)
         recorder.remembers(name, total)
-
-
-def _rows_read(node: Node, progress: Facts, scans: int) -> int:
-    """What the source itself says of its offsets, else what Spark counted, once per scan."""
-    assert isinstance(node.component, Source)
-    known = node.component.rows_between(progress["startOffset"], progress["endOffset"])
-    return known if known is not None else int(progress["numInputRows"]) // scans
 
 
 def _rows_waiting(node: Node, progress: Facts) -> int | None:

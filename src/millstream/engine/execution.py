@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import logging
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
@@ -15,10 +14,14 @@ from millstream.engine.commitments import Commitments
 from millstream.engine.evolution import admit
 from millstream.engine.failures import translate
 from millstream.engine.functions import registered
+from millstream.engine.hush import hush
+from millstream.engine.interrupts import interruptible
 from millstream.engine.lowering import Lowering
-from millstream.engine.queries import RunningQuery
+from millstream.engine.queries import RunningQuery, Stopping
 from millstream.engine.realtime import RealTimeQuery
-from millstream.errors import SpecError
+from millstream.engine.redelivery import discard_scratch
+from millstream.engine.tails import mend
+from millstream.errors import RunError, SpecError, TransientError
 from millstream.observe.facts import Recorder
 from millstream.plan import types
 from millstream.plan.components import Source
@@ -33,8 +36,8 @@ from millstream.secrets import Redactor
 
 _TICK_SECONDS = 0.1
 _RETAIN = "spark.sql.streaming.minBatchesToRetain"
-_CHATTY = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
-"""PySpark writes every failed query to the terminal, JVM trace included; `failures` says the same in one screen."""
+_COUNTING = {"spark.sql.csv.filterPushdown.enabled": "false", "spark.sql.json.filterPushdown.enabled": "false"}
+"""A filter in the parser drops rows before anything counts them, and before the rest of such a row is found to be bad."""
 
 
 class Execution:
@@ -43,15 +46,18 @@ class Execution:
     def __init__(self, topology: Topology, checkpoint: Checkpoint, spark: SparkSession, recorder: Recorder, options: RunOptions) -> None:
         self._topology, self._checkpoint, self._spark = topology, checkpoint, spark
         self._recorder, self._options = recorder, options
+        self._stopping = Stopping(options.stop)
         self._redact = Redactor(secrets_of(topology))
-        for name in _CHATTY:
-            logging.getLogger(name).disabled = True
+        hush()
 
     def run(self, plans: list[QueryPlan]) -> None:
         topology = self._topology
         self._store = open_store(topology)
+        retain = topology.settings.retain_epochs
+        settings = _COUNTING | ({_RETAIN: str(retain)} if retain is not None else {})
         try:
-            with registered(self._spark, topology.functions, topology.directory), _retaining(self._spark, topology.settings.retain_epochs):
+            functions = registered(self._spark, topology.functions, topology.directory, self._redact.values)
+            with functions, _set(self._spark, settings):
                 self._run(plans)
         finally:
             if self._store is not None:
@@ -61,43 +67,50 @@ class Execution:
         queries = self._prepare(plans)
         self._recorder.state("running")
         self._commitments.tell()
-        for query in queries:
-            query.start()
         try:
-            self._watch(queries)
+            with interruptible(self._options.stop):
+                for query in queries:
+                    query.start()
+                self._watch(queries)
         finally:
             for query in queries:
-                if query.handle is not None and query.handle.isActive:
-                    query.handle.stop()
+                with suppress(Exception):  # a JVM that is gone has stopped it
+                    if query.handle is not None and query.handle.isActive:
+                        query.handle.stop()
             self._commitments.close()
         failures = [query.failure for query in queries if query.failure]
         if failures:
             self._recorder.state("failed")
-            raise failures[0]
+            raise _together(failures)
         self._recorder.state("stopped" if self._options.stop.is_set() else "done")
 
     def _prepare(self, plans: list[QueryPlan]) -> list[RunningQuery]:
+        discard_scratch(self._checkpoint)
         for plan in plans:
-            self._checkpoint.query(plan.name).examine()
+            query = self._checkpoint.query(plan.name)
+            if removed := mend(query):
+                self._recorder.note(f"query `{plan.name}`: the last run was cut off while Spark wrote {', '.join(removed)}; written anew")
+            query.examine()
         histories = [admit(self._topology, plan, self._checkpoint, self._options.accept_change) for plan in plans]
         topology, hidden = self._topology, self._redact.values
         lowering = Lowering(
             self._spark, self._checkpoint, topology.directory, self._schemas(plans), hidden, topology.functions, store=self._store
         )
-        settings, stop, name = topology.settings, self._options.stop, topology.name
+        settings, stop, name = topology.settings, self._stopping, topology.name
         kind = RealTimeQuery if isinstance(settings.trigger, RealTime) else RunningQuery
         self._commitments = told = Commitments(topology, lowering, self._recorder, self._redact)
         return [
-            kind(history.plan, history, self._checkpoint, lowering, settings, self._recorder, stop, self._redact, name, told)
+            kind(history.plan, history, self._checkpoint, lowering, settings, self._recorder, stop, self._redact, name, told, self._options)
             for history in histories
         ]
 
     def _watch(self, queries: list[RunningQuery]) -> None:
         while not all(query.done for query in queries):
+            self._checkpoint.require_lease()
             for query in queries:
                 query.watch()
             if any(query.failure for query in queries):
-                self._options.stop.set()
+                self._stopping.set()
             if self._options.watch is not None:
                 self._options.watch(self._recorder.snapshot())
             waiting = next((query for query in queries if not query.done), None)
@@ -131,12 +144,23 @@ class Execution:
         return schema
 
 
+def _together(failures: list[RunError]) -> RunError:
+    """What stopped the queries, told at once; it may work later only when all of it may."""
+    kind = TransientError if all(isinstance(failure, TransientError) for failure in failures) else RunError
+    found = {(each.code, each.message): each for failure in reversed(failures) for each in reversed(failure.diagnostics)}
+    told = failures[0] if len(failures) == 1 else kind(reversed(found.values()))
+    told.__cause__ = failures[0].__cause__
+    return told
+
+
 @contextmanager
-def _retaining(spark: SparkSession, epochs: int | None) -> Iterator[None]:
-    """Queries that start within this keep so many epochs; the session may be somebody else's, so it is set back."""
-    before = spark.conf.get(_RETAIN)
-    spark.conf.set(_RETAIN, str(epochs) if epochs is not None else str(before))
+def _set(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
+    """Queries that start within this have these settings; the session may be somebody else's, so they are set back."""
+    before = {name: spark.conf.get(name) for name in settings}
+    for name, value in settings.items():
+        spark.conf.set(name, value)
     try:
         yield
     finally:
-        spark.conf.set(_RETAIN, str(before))
+        for name, earlier in before.items():
+            spark.conf.set(name, str(earlier))

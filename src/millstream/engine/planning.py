@@ -13,6 +13,7 @@ from millstream.clients.storage import open_storage
 from millstream.engine.checkpoint import Checkpoint
 from millstream.engine.engine import open_session
 from millstream.engine.evolution import Change, changes
+from millstream.engine.hush import hush
 from millstream.errors import Diagnostic, MillstreamError, SpecError
 from millstream.plan.components import REJECT, Source, Transform
 from millstream.plan.cutting import QueryPlan, cut, event_time_of
@@ -48,7 +49,7 @@ def view(topology: Topology, analyse: bool = True) -> PlanView:
     """The plan as a run would meet it. Without `analyse` no JVM is started."""
     queries = cut(topology)
     if analyse:
-        with open_session(topology, queries) as session:
+        with open_session(topology, queries, logs=False) as session:
             checkpoint = Checkpoint(open_storage(checkpoint_of(topology), session.spark), topology.name)
             schemas, findings = _analysed(topology, checkpoint, session.spark)
             return PlanView(topology, _queries(topology, queries, checkpoint), schemas, findings)
@@ -70,6 +71,7 @@ def _analysed(topology: Topology, checkpoint: Checkpoint, spark: object) -> tupl
     from millstream.engine.lowering import Lowering, finished, good, visible, without_rejects
 
     assert isinstance(spark, SparkSession)
+    hush()
     lowering = Lowering(spark, checkpoint, topology.directory, functions=topology.functions, dry=True)
     register(spark, topology.functions, topology.directory)
     frames: dict[str, DataFrame] = {}

@@ -29,7 +29,8 @@ def _own_files(checkpoint: Checkpoint) -> Iterator[Diagnostic]:
     storage = checkpoint.storage
     if not storage.exists(f"{OWN}/pipeline.json"):
         yield damaged(f"{storage.url}/{OWN}/pipeline.json", "it is missing")
-    folders = [("", ["pipeline.json"])] + [(f"{folder}/", storage.names(f"{OWN}/{folder}")) for folder in ("plans", "finished")]
+    notes = ("plans", "finished", "delivered")
+    folders = [("", ["pipeline.json"])] + [(f"{folder}/", storage.names(f"{OWN}/{folder}")) for folder in notes]
     for path in [f"{OWN}/{folder}{name}" for folder, names in folders for name in names if name.endswith(".json")]:
         yield from _complaint(partial(checkpoint.read_json, path))
 

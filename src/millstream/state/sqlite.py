@@ -10,6 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from millstream.clients.storage import make_private
 from millstream.errors import Diagnostic, RunError
 from millstream.state.store import Entry
 
@@ -29,16 +30,17 @@ _SECONDS = 10
 class SqliteStore:
     """One file; threads share it."""
 
-    def __init__(self, path: Path) -> None:
-        self._path, self._lock = path, threading.Lock()
+    def __init__(self, path: Path, durable: bool = True) -> None:
+        self._path, self._durable, self._lock = path, durable, threading.Lock()
 
     @cached_property
     def _connection(self) -> sqlite3.Connection:
         """Opened when somebody asks: most runs never do."""
         try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
+            make_private(self._path.parent)
             connection = sqlite3.connect(self._path, timeout=_SECONDS, check_same_thread=False, isolation_level=None)
-            for statement in ("PRAGMA journal_mode = WAL", "PRAGMA synchronous = NORMAL", _TABLE):
+            synchronous = "FULL" if self._durable else "NORMAL"
+            for statement in ("PRAGMA journal_mode = WAL", f"PRAGMA synchronous = {synchronous}", _TABLE):
                 connection.execute(statement)
         except (sqlite3.Error, OSError) as error:
             raise RunError(Diagnostic("MS119", f"the store `{self._path}` cannot be opened: {error}")) from error

@@ -1,0 +1,39 @@
+"""Ctrl-C ends a command with its exit code, and without a stack trace."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from millstream.engine.hush import hush
+
+TEXT = """
+sources: {o: {type: memory, rows: [{id: 1}]}}
+sinks: {out: {type: memory, from: o}}
+tests: [{name: t, given: {o: [{id: 1}]}, expect: {out: [{id: 1}]}}]
+"""
+
+
+@pytest.mark.spark
+def test_a_test_that_is_interrupted_says_nothing(tmp_path: Path) -> None:
+    (tmp_path / "p.yaml").write_text(TEXT)
+    command = [sys.executable, "-m", "millstream.cli", "test", "p.yaml"]
+    running = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    time.sleep(2.5)  # somewhere in the start of Spark; wherever it is, no trace may come
+    running.send_signal(signal.SIGINT)
+    _, said = running.communicate(timeout=300)
+    assert "Traceback" not in said
+    assert running.returncode in (0, 130)
+
+
+def test_only_that_message_is_held_back(caplog: pytest.LogCaptureFixture) -> None:
+    hush()
+    logging.getLogger().error("KeyboardInterrupt while sending command.")
+    logging.getLogger().error("something else")
+    assert [record.message for record in caplog.records] == ["something else"]

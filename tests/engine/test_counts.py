@@ -1,0 +1,97 @@
+"""Rows read are the rows that a source delivered, once: however many queries read it, whatever is pushed into its scan."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from millstream.engine import execution
+from millstream.observe.facts import Recorder
+from millstream.observe.report import Report
+from millstream.plan.topology import Topology
+
+pytestmark = pytest.mark.spark
+FILTERED = """
+    sources: {{o: {{type: file, path: in, format: {format}, mode: {{type: bounded}}, schema: {{id: int64, amount: int64}}}}}}
+    transforms: {{t: {{type: filter, from: o, where: amount > 30}}}}
+    sinks: {{out: {{type: memory, from: t}}}}
+"""
+ROWS = [{"id": number, "amount": number * 10} for number in range(1, 5)]
+MEMORY = '{type: memory, rows: [{id: 1, a: "1"}, {id: 2, a: x}, {id: 3, a: "0"}]}'
+
+
+def write(format: str) -> None:
+    Path("in").mkdir()
+    if format == "parquet":
+        pq.write_table(pa.Table.from_pylist(ROWS), "in/a.parquet", row_group_size=1)
+    elif format == "csv":
+        Path("in/a.csv").write_text("id,amount\n" + "".join(f"{row['id']},{row['amount']}\n" for row in ROWS))
+    else:
+        Path("in/a.json").write_text("".join(json.dumps(row) + "\n" for row in ROWS))
+
+
+@pytest.mark.parametrize("format", ["json", "csv", "parquet"])
+def test_rows_that_a_filter_drops_were_read_too(pipeline: Callable[..., Topology], run: Callable[..., Report], format: str) -> None:
+    topology = pipeline(FILTERED.format(format=format))
+    write(format)
+    report = run(topology)
+    assert (report.nodes["o"].rows_out, report.nodes["out"].rows_in) == (4, 1)
+
+
+def test_a_filter_in_the_parser_would_hide_them(
+    pipeline: Callable[..., Topology], run: Callable[..., Report], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(execution, "_COUNTING", {})
+    topology = pipeline(FILTERED.format(format="json"))
+    write("json")
+    assert run(topology).nodes["o"].rows_out == 1
+
+
+def test_a_source_of_several_queries_is_counted_once(pipeline: Callable[..., Topology], run: Callable[..., Report]) -> None:
+    topology = pipeline("""
+        sources: {o: {type: memory, rows: [{id: 1}, {id: 2}, {id: 3}], rows_per_epoch: 2}}
+        transforms:
+          a: {type: aggregate, from: o, key_by: id, aggregate: {n: count(*)}}
+          b: {type: aggregate, from: o, key_by: id, aggregate: {m: max(id)}}
+        sinks: {x: {type: memory, from: a}, y: {type: memory, from: b}, z: {type: memory, from: o}}
+    """)
+    assert run(topology).nodes["o"].rows_out == 3
+
+
+def test_bad_rows_are_counted_by_node_where_nodes_share_a_sink(pipeline: Callable[..., Topology], run: Callable[..., Report]) -> None:
+    report = run(
+        pipeline(f"""
+        sources: {{raw: {MEMORY}}}
+        transforms:
+          typed: {{type: sql, sql: "SELECT id, CAST(a AS INT) AS a FROM raw", on_error: {{dead_letter: bad}}}}
+          inv: {{type: sql, sql: "SELECT id, 1 / a AS a FROM typed", on_error: {{dead_letter: bad}}}}
+        sinks: {{bad: {{type: memory}}, out: {{type: memory, from: inv}}}}
+    """)
+    )
+    assert [report.nodes[name].rejected for name in ("typed", "inv")] == [1, 1]
+    assert (report.nodes["raw"].rows_out, report.nodes["bad"].rows_in, report.nodes["out"].rows_in) == (3, 2, 1)
+
+
+def test_a_frame_that_is_kept_is_read_once(pipeline: Callable[..., Topology], run: Callable[..., Report]) -> None:
+    write_later = pipeline("""
+        sources: {raw: {type: file, path: in, format: json, mode: {type: bounded}, schema: {id: int64, amount: int64}}}
+        transforms: {t: {type: sql, sql: "SELECT id, 1 / (amount - 20) AS a FROM raw", on_error: {dead_letter: bad}}}
+        sinks: {bad: {type: memory}, out: {type: memory, from: t}}
+    """)
+    write("json")
+    report = run(write_later)
+    assert (report.nodes["raw"].rows_out, report.nodes["t"].rows_out, report.nodes["t"].rejected) == (4, 3, 1)
+
+
+def test_a_count_that_is_missing_once_is_missing_for_good() -> None:
+    recorder = Recorder("p")
+    for rows in (3, None, 4):
+        recorder.read("q", {"s": rows})
+    assert recorder.snapshot().nodes["s"].rows_out is None
+    recorder.read("other", {"s": 7})
+    assert recorder.snapshot().nodes["s"].rows_out == 7
