@@ -22,6 +22,8 @@ from millstream.spec.jsonschema import model_schema
 
 ROOT = Path(__file__).parent.parent / "docs"
 
+_MAPS = ("event_time", "telemetry")
+
 
 def pages() -> dict[str, str]:
     """Path under docs/ → text"""
@@ -47,7 +49,16 @@ def component_page(kind: Kind, name: str, model: Any) -> str:
     nested = [part for field in model.model_fields.values() for part in nested_models(field)]
     for part in dict.fromkeys(nested):
         lines += [f"### {title_of(part)}", "", inspect.cleandoc(part.__doc__ or ""), "", *option_table(part), ""]
-    return "\n".join([*lines, "## Options of every node", "", *common, ""])
+    return "\n".join([*lines, "## Options of every node", "", *common, "", *common_parts()])
+
+
+def common_parts() -> list[str]:
+    """The maps among the options of every node."""
+    parts = {name: part for name, field in CommonOptions.model_fields.items() for part in nested_models(field) if name in _MAPS}
+    lines: list[str] = []
+    for name, part in parts.items():
+        lines += [f"### {name}", "", inspect.cleandoc(part.__doc__ or ""), "", *option_table(part), ""]
+    return lines
 
 
 def option_table(model: type[BaseModel]) -> list[str]:
@@ -120,7 +131,7 @@ def settings_page() -> str:
         "Under `settings:` in a pipeline or in `millstream.yaml`; as `MILLSTREAM__SETTINGS__<NAME>` in the environment;",
     ]
     lines += [
-        "as `--set NAME=VALUE` on the command line. The last in this list wins: default, pipeline, `millstream.yaml`, environment, flag.",
+        "as `--set NAME=VALUE` on the command line. The order, strongest first: flag, environment, `millstream.yaml`, pipeline, default.",
         "",
     ]
     lines += option_table(Settings)
