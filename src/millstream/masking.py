@@ -39,10 +39,22 @@ def mask(error: BaseException, values: tuple[str, ...]) -> BaseException:
     """The exception to raise instead. The values are hidden in its arguments and those of its causes; one whose words come from elsewhere,
     as those of an OSError do, is replaced by a RuntimeError with the same words.
     """
-    seen: BaseException | None = error
-    while seen is not None:
-        seen.args = tuple(hidden(value, values) if isinstance(value, str) else value for value in seen.args)
-        if hidden(str(seen), values) != str(seen):
+    for each in related(error):
+        each.args = tuple(hidden(value, values) if isinstance(value, str) else value for value in each.args)
+        if notes := getattr(each, "__notes__", None):
+            each.__notes__ = [hidden(str(note), values) for note in notes]
+        if hidden(str(each), values) != str(each):
             return RuntimeError(hidden(f"{type(error).__name__}: {error}", values)).with_traceback(error.__traceback__)
-        seen = seen.__cause__ or seen.__context__
     return error
+
+
+def related(error: BaseException) -> list[BaseException]:
+    """An exception, its causes and the members of groups among them, each once: a chain may lead back to itself."""
+    found: list[BaseException] = []
+    waiting: list[BaseException | None] = [error]
+    while waiting:
+        each = waiting.pop(0)
+        if each is not None and not any(each is known for known in found):
+            found.append(each)
+            waiting += [*(each.exceptions if isinstance(each, BaseExceptionGroup) else ()), each.__cause__ or each.__context__]
+    return found

@@ -14,7 +14,7 @@ import pytest
 from millstream.cli.events import EventLog, LogFormat, LogLevel
 from millstream.cli.live import ago
 from millstream.errors import Diagnostic
-from millstream.observe.facts import EpochFacts, Recorder, Snapshot
+from millstream.observe.facts import EpochFacts, Recorder, Restart, Snapshot
 from millstream.observe.report import Report
 
 Captured = pytest.CaptureFixture[str]
@@ -41,14 +41,15 @@ def test_a_run_is_told_from_start_to_end(capsys: Captured) -> None:
         told.update(facts.snapshot())
         facts.epoch(EpochFacts("q", 0, 0.1, {"out": 3}, {"t": 1}, committed=("out",)))
         facts.read("q", {"o": 4})
-        facts.warn("query `q`: gone; restart 1 in 1 s")
+        facts.restart(Restart("q", "gone", 1, 2.0))
         told.update(facts.snapshot())
         told.update(facts.snapshot())
     facts.state("stopped")
     told.ended(Report(facts.snapshot(), "ck"))
     found = events(capsys)
-    assert [each["event"] for each in found] == ["starting", "started", "note", "rejected", "epochs", "stopped"]
+    assert [each["event"] for each in found] == ["starting", "started", "restart", "rejected", "epochs", "stopped"]
     assert [each["level"] for each in found] == ["info", "info", "warning", "warning", "info", "info"]
+    assert (found[2]["query"], found[2]["attempt"], found[2]["in_seconds"], found[2]["message"]) == ("q", 1, 2.0, "gone")
     assert found[3]["nodes"] == {"t": 1}
     assert (found[4]["read"], found[4]["written"], found[4]["new"]) == ({"o": 4}, {"out": 3}, 1)
 

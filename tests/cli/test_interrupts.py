@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.engine.test_dead_jvm import jvm_of
 
 from millstream.engine.hush import hush
 
@@ -25,7 +26,9 @@ def test_a_test_that_is_interrupted_says_nothing(tmp_path: Path) -> None:
     (tmp_path / "p.yaml").write_text(TEXT)
     command = [sys.executable, "-m", "millstream.cli", "test", "p.yaml"]
     running = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    time.sleep(2.5)  # somewhere in the start of Spark; wherever it is, no trace may come
+    deadline = time.monotonic() + 300
+    while not jvm_of(running) and time.monotonic() < deadline:  # somewhere in the start of Spark; wherever it is, no trace may come
+        time.sleep(0.05)
     running.send_signal(signal.SIGINT)
     _, said = running.communicate(timeout=300)
     assert "Traceback" not in said

@@ -95,3 +95,16 @@ def test_a_count_that_is_missing_once_is_missing_for_good() -> None:
     assert recorder.snapshot().nodes["s"].rows_out is None
     recorder.read("other", {"s": 7})
     assert recorder.snapshot().nodes["s"].rows_out == 7
+
+
+def test_rows_of_a_flushed_source_are_counted_once(pipeline: Callable[..., Topology], run: Callable[..., Report]) -> None:
+    rows = "[{v: 1, at: '2024-01-01T00:00:01Z'}, {v: 2, at: '2024-01-01T00:00:02Z'}]"
+    source = f"{{type: memory, rows: {rows}, schema: {{v: int64, at: timestamp}}, event_time: {{column: at, watermark: 0s}}}}"
+    report = run(
+        pipeline(f"""
+        sources: {{o: {source}}}
+        transforms: {{w: {{type: sql, sql: "SELECT window.end e, sum(v) s FROM o GROUP BY window(at, '1 minute')"}}}}
+        sinks: {{out: {{type: memory, from: w}}}}
+    """)
+    )
+    assert report.snapshot.nodes["o"].rows_out == 2

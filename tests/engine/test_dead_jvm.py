@@ -59,7 +59,7 @@ def kill_jvm(process: subprocess.Popen[str], folder: Path) -> None:
 def test_a_killed_jvm_is_replaced_and_no_row_is_lost_or_doubled(tmp_path: Path) -> None:
     process = started(tmp_path, PIPELINE.format(limit=3))
     kill_jvm(process, tmp_path)
-    _, told = process.communicate(timeout=200)
+    _, told = process.communicate(timeout=600)
     assert process.returncode == 0, told
     assert "Spark's JVM was killed by SIGKILL; restart 1" in told
     rows = [line for file in committed_files(str(tmp_path / "out")) for line in Path(file).read_text().splitlines()]
@@ -69,13 +69,13 @@ def test_a_killed_jvm_is_replaced_and_no_row_is_lost_or_doubled(tmp_path: Path) 
 def test_without_restarts_it_is_a_temporary_failure(tmp_path: Path) -> None:
     process = started(tmp_path, PIPELINE.format(limit=0))
     kill_jvm(process, tmp_path)
-    _, told = process.communicate(timeout=200)
+    _, told = process.communicate(timeout=600)
     assert process.returncode == 75, told
     assert "MS156" in told and "Traceback" not in told
 
 
 def test_out_of_memory_says_what_to_do(tmp_path: Path) -> None:
     process = started(tmp_path, HUGE)
-    _, told = process.communicate(timeout=200)
+    _, told = process.communicate(timeout=600)
     assert process.returncode == 1, told
     assert "MS155" in told and "settings.driver_memory" in told and "Traceback" not in told

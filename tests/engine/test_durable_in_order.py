@@ -35,7 +35,7 @@ def watched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[set[str]]:
         durable.add(os.path.relpath(Path(f"/proc/self/fd/{descriptor}").readlink(), tmp_path))
 
     def puts(self: LocalStorage, path: str, data: bytes) -> bool:
-        if "out/_millstream" in self.url:
+        if "out/_millstream" in self.url or "_millstream/staged" in self.url:
             found.append({*durable})
         return put_once(self, path, data)
 
@@ -59,6 +59,7 @@ def test_all_that_an_epoch_relies_on_is_durable_before_it_counts(
     watched: list[set[str]], pipeline: Callable[..., Topology], run: Callable[..., Report]
 ) -> None:
     run(pipeline(PIPELINE.format(durability="fsync")))
+    assert len(watched) == 2
     for epoch, durable in enumerate(watched):
         assert needed(epoch) - durable == set()
         manifest = next(Path("far/out/_millstream").rglob(f"{epoch:08d}.json"))
@@ -74,3 +75,21 @@ def test_with_process_nothing_waits_for_the_disk(
     run(pipeline(PIPELINE.format(durability="process")))
     assert len(watched) == 2
     assert [path for path in watched[-1] if Path(path).is_file() or "_staging" in path] == []
+
+
+def test_rows_are_kept_for_an_epoch_only_when_its_plan_is_durable(
+    watched: list[set[str]], pipeline: Callable[..., Topology], run: Callable[..., Report]
+) -> None:
+    text = PIPELINE.format(durability="fsync").partition("transforms:")[0]
+    run(
+        pipeline(f"""{text}
+transforms:
+  kept: {{type: sql, sql: "SELECT id, uuid() AS u FROM numbers"}}
+sinks:
+  one: {{type: blackhole, from: kept}}
+  two: {{type: blackhole, from: kept}}
+""")
+    )
+    assert len(watched) == 2
+    for epoch, durable in enumerate(watched):
+        assert f".millstream/p/queries/numbers/offsets/{epoch}" in durable

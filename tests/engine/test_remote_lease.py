@@ -15,6 +15,9 @@ from millstream.engine.lease import Heartbeat, Pace
 from millstream.errors import RunError
 
 QUICK = Pace(beat=0.05, stale=1.0)
+"""For owners that are to be replaced."""
+PATIENT = Pace(beat=0.05, stale=120.0)
+"""For owners that live, on a machine that may be busy."""
 
 
 class Unreachable(LocalStorage):
@@ -47,46 +50,47 @@ def pause(lease: Heartbeat) -> None:
 
 
 def test_a_living_owner_is_not_replaced(tmp_path: Path) -> None:
-    lease = Heartbeat.take(LocalStorage(tmp_path), "ck", QUICK)
+    lease = Heartbeat.take(LocalStorage(tmp_path, durable=False), "ck", PATIENT)
     with pytest.raises(RunError, match="MS050"):
-        Heartbeat.take(LocalStorage(tmp_path), "ck", QUICK)
+        Heartbeat.take(LocalStorage(tmp_path, durable=False), "ck", PATIENT)
     assert lease.lost() == ""
     lease.release()
-    Heartbeat.take(LocalStorage(tmp_path), "ck", QUICK).release()
+    Heartbeat.take(LocalStorage(tmp_path, durable=False), "ck", PATIENT).release()
 
 
 def test_a_lease_that_this_process_gave_up_without_a_word_is_free_at_once(tmp_path: Path) -> None:
-    storage = Unreachable(tmp_path)
+    storage = Unreachable(tmp_path, durable=False)
     lease = Heartbeat.take(storage, "ck", Pace(beat=10.0, stale=3600.0))
     storage.away = True  # the JVM through which it was reached is gone
     lease.release()
-    Heartbeat.take(LocalStorage(tmp_path), "ck", Pace(beat=10.0, stale=3600.0)).release()
+    Heartbeat.take(LocalStorage(tmp_path, durable=False), "ck", Pace(beat=10.0, stale=3600.0)).release()
 
 
 def test_a_paused_owner_is_replaced_and_knows_it_when_it_wakes(tmp_path: Path, elsewhere: Callable[[str], None]) -> None:
     elsewhere("first")
-    first = Heartbeat.take(LocalStorage(tmp_path), "ck", QUICK)
+    first = Heartbeat.take(LocalStorage(tmp_path, durable=False), "ck", QUICK)
     pause(first)
     elsewhere("second")
-    second = Heartbeat.take(LocalStorage(tmp_path), "ck", QUICK)
+    second = Heartbeat.take(LocalStorage(tmp_path, durable=False), "ck", QUICK)
+    second._pace = PATIENT
     until(first.lost)
     assert "on host second" in first.lost()
     first.release()  # takes nothing from the new owner
     assert second.lost() == ""
     with pytest.raises(RunError, match="on host second"):
-        Heartbeat.take(LocalStorage(tmp_path), "ck", QUICK)
+        Heartbeat.take(LocalStorage(tmp_path, durable=False), "ck", PATIENT)
     second.release()
 
 
 def test_of_two_starters_one_succeeds(tmp_path: Path, elsewhere: Callable[[str], None]) -> None:
     elsewhere("first")
-    pause(Heartbeat.take(LocalStorage(tmp_path), "ck", QUICK))
+    pause(Heartbeat.take(LocalStorage(tmp_path, durable=False), "ck", QUICK))
     elsewhere("others")
     taken: list[Heartbeat] = []
 
     def start() -> None:
         try:
-            taken.append(Heartbeat.take(LocalStorage(tmp_path), "ck", QUICK))
+            taken.append(Heartbeat.take(LocalStorage(tmp_path, durable=False), "ck", QUICK))
         except RunError:
             return
 
@@ -99,17 +103,43 @@ def test_of_two_starters_one_succeeds(tmp_path: Path, elsewhere: Callable[[str],
     taken[0].release()
 
 
+class Replacing(LocalStorage):
+    """An object store: who renames last wins, and everybody is told that it worked."""
+
+    blind = False
+
+    def put_once(self, path: str, data: bytes) -> bool:
+        self.put(path, data)
+        return True
+
+    def names(self, path: str = "") -> list[str]:
+        found, self.blind = [] if self.blind else super().names(path), False
+        return found
+
+
+def test_where_both_starters_are_told_that_they_succeeded_the_first_one_finds_out(tmp_path: Path, elsewhere: Callable[[str], None]) -> None:
+    elsewhere("first")
+    first = Heartbeat.take(Replacing(tmp_path, durable=False), "ck", PATIENT)
+    elsewhere("second")
+    late = Replacing(tmp_path, durable=False)
+    late.blind = True  # it has looked before the first one's file was there
+    second = Heartbeat.take(late, "ck", PATIENT)
+    until(first.lost)
+    assert "on host second" in first.lost() and second.lost() == ""
+    second.release()
+
+
 def test_a_clock_that_is_wrong_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, elsewhere: Callable[[str], None]) -> None:
     elsewhere("first")
-    lease = Heartbeat.take(LocalStorage(tmp_path), "ck", QUICK)
+    lease = Heartbeat.take(LocalStorage(tmp_path, durable=False), "ck", PATIENT)
     monkeypatch.setattr(time, "time", lambda: 4e9)
     with pytest.raises(RunError, match="MS050"):
-        Heartbeat.take(LocalStorage(tmp_path), "ck", QUICK)
+        Heartbeat.take(LocalStorage(tmp_path, durable=False), "ck", PATIENT)
     lease.release()
 
 
 def test_an_owner_that_cannot_renew_counts_as_replaced(tmp_path: Path) -> None:
-    storage = Unreachable(tmp_path)
+    storage = Unreachable(tmp_path, durable=False)
     lease = Heartbeat.take(storage, "ck", QUICK)
     storage.away = True
     until(lease.lost)
@@ -117,8 +147,8 @@ def test_an_owner_that_cannot_renew_counts_as_replaced(tmp_path: Path) -> None:
 
 
 def test_a_dead_process_of_this_host_is_replaced_at_once(tmp_path: Path) -> None:
-    lease = Heartbeat.take(LocalStorage(tmp_path), "ck", Pace(beat=60, stale=600))
+    lease = Heartbeat.take(LocalStorage(tmp_path, durable=False), "ck", Pace(beat=60, stale=600))
     pause(lease)
     gone = {**json.loads((tmp_path / "lock-1").read_text()), "pid": 2**22 + 1}
     (tmp_path / "lock-1").write_text(json.dumps(gone))
-    Heartbeat.take(LocalStorage(tmp_path), "ck", Pace(beat=60, stale=600)).release()
+    Heartbeat.take(LocalStorage(tmp_path, durable=False), "ck", Pace(beat=60, stale=600)).release()

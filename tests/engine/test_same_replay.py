@@ -30,7 +30,7 @@ sinks:
 settings: {trigger: {type: available_now}}
 """
 PLAIN = TEXT.replace("SQL AS x", "1 AS x")
-DICE = TEXT.replace("SQL", "reflect('java.util.UUID', 'randomUUID')")
+RANDOM = TEXT.replace("SQL", "reflect('java.util.UUID', 'randomUUID')")
 Go = Callable[..., Report]
 
 
@@ -100,9 +100,9 @@ def test_files_of_an_epoch_whose_rows_are_kept_may_not_change(go: Go, monkeypatc
     with monkeypatch.context() as patched:
         patched.setattr(FileSink, "commit", lambda *_: 1 / 0)
         with pytest.raises(MillstreamError):
-            go(DICE)
+            go(RANDOM)
     Path("in/a.json").write_text('{"id": 1}\n')
-    assert "MS143" in refusal(lambda: go(DICE))
+    assert "MS143" in refusal(lambda: go(RANDOM))
 
 
 def test_without_the_look_at_the_files_sinks_differ(go: Go, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -119,16 +119,17 @@ def test_files_of_an_epoch_that_every_sink_holds_may_change(go: Go) -> None:
     assert go().state == "done" and same()
 
 
-def test_what_spark_calls_non_deterministic_is_computed_once(go: Go, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("text", [RANDOM, RANDOM.replace('FROM rows"', 'FROM rows", on_error: drop')], ids=["plain", "bad rows apart"])
+def test_what_spark_calls_non_deterministic_is_computed_once(go: Go, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     monkeypatch.setattr(Query, "deterministic", True)
-    half_done(go, monkeypatch, DICE)
-    go(DICE)
+    half_done(go, monkeypatch, text)
+    go(text)
     assert same()
 
 
 def test_without_asking_spark_it_is_not(go: Go, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Query, "deterministic", True)
-    monkeypatch.setattr("millstream.engine.lowering._rolls_dice", lambda *_: False)
-    half_done(go, monkeypatch, DICE)
-    go(DICE)
+    monkeypatch.setattr("millstream.logical.plans.is_deterministic", lambda _: True)
+    half_done(go, monkeypatch, RANDOM)
+    go(RANDOM)
     assert not same()

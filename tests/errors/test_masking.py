@@ -19,6 +19,18 @@ def chained() -> Exception:
         return error
 
 
+def noted() -> Exception:
+    error = ValueError("no such user")
+    error.add_note("the password is hunter2")
+    return error
+
+
+def circular() -> Exception:
+    error = ValueError("hunter2")
+    error.__cause__ = error
+    return error
+
+
 @pytest.mark.parametrize(
     "error",
     [
@@ -26,6 +38,9 @@ def chained() -> Exception:
         OSError(2, "no such file", "/run/hunter2"),
         chained(),
         UnicodeDecodeError("x", b"", 0, 0, "hunter2"),
+        noted(),
+        circular(),
+        ExceptionGroup("two", [ValueError("a"), ValueError("hunter2")]),
     ],
 )
 def test_it_is_hidden(error: Exception) -> None:

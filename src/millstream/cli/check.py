@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,7 +17,7 @@ import typer
 
 from millstream.cli.output import Format, narrate, show
 from millstream.cli.pipelines import ConfigFile
-from millstream.errors import Diagnostic
+from millstream.errors import Diagnostic, MillstreamError
 
 if TYPE_CHECKING:
     from millstream.plan.topology import Topology
@@ -58,8 +59,12 @@ def _previewed(topology: Topology) -> list[Diagnostic]:
     from millstream.plan.previews import previewed
     from millstream.plan.running import checkpoint_of
 
-    url = checkpoint_of(topology)
-    return previewed(topology, open_storage(url if is_local(url) else ".millstream/none"))
+    elsewhere: list[Diagnostic] = []
+    try:
+        url = checkpoint_of(topology)
+    except MillstreamError as error:  # a run would stop there; the pipeline itself may be right
+        url, elsewhere = "", [replace(finding, level="warning") for finding in error.diagnostics]
+    return [*elsewhere, *previewed(topology, open_storage(url if url and is_local(url) else ".millstream/none"))]
 
 
 def _contract(errors: list[Diagnostic], warnings: list[Diagnostic]) -> dict[str, Any]:

@@ -10,14 +10,14 @@ import json
 import os
 import sys
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from millstream.observe.facts import Caution
+from millstream.observe.facts import Caution, Restart
 
 if TYPE_CHECKING:
     from millstream.errors import Diagnostic
@@ -89,8 +89,16 @@ class EventLog:
             facts = {key: value for key, value in each.as_dict().items() if value is not None and key != "level"}
             self._write(LogLevel(each.level), "failed" if each.level == "error" else "warning", facts)
 
+    def failed(self, found: Sequence[Diagnostic]) -> None:
+        """In one line that the run has failed; the errors themselves are shown after it."""
+        self._write(LogLevel.error, "failed", {"code": found[0].code, "message": found[0].message})
+
     def _notes(self, notes: tuple[str, ...]) -> None:
         for note in notes[self._noted :]:
+            if isinstance(note, Restart):
+                facts = {"attempt": note.attempt, "in_seconds": note.seconds, "message": note.reason}
+                self._write(LogLevel.warning, "restart", {**({"query": note.query} if note.query else {}), **facts})
+                continue
             self._write(LogLevel.warning if isinstance(note, Caution) else LogLevel.info, "note", {"message": note})
         self._noted = len(notes)
 
@@ -98,8 +106,9 @@ class EventLog:
         self._told_at = time.monotonic()
         self._refused(snapshot)
         epochs = sum(query.epochs for query in snapshot.queries.values())
-        if epochs > self._epochs:
-            self._write(LogLevel.info, "epochs", {"new": epochs - self._epochs, **_totals(snapshot)})
+        totals = _totals(snapshot)
+        if epochs > self._epochs or totals.keys() & {"waiting", "lag_seconds"}:  # an epoch that takes long is told, too
+            self._write(LogLevel.info, "epochs", {"new": epochs - self._epochs, **totals})
         self._epochs = epochs
 
     def _refused(self, snapshot: Snapshot) -> None:

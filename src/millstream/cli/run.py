@@ -70,10 +70,21 @@ def run(
     try:
         with view, redirect_stdout(sys.stderr) if format is Format.json else nullcontext():
             options = RunOptions(
-                tuple(reset or ()), again, accept_change, redeliver, accept_target, accept_replay, view.update, view.say, stop, flags=True
+                reset=tuple(reset or ()),
+                again=again,
+                accept_change=accept_change,
+                redeliver=redeliver,
+                accept_target=accept_target,
+                accept_replay=accept_replay,
+                watch=view.update,
+                tell=view.say,
+                stop=stop,
+                flags=True,
             )
             report: Report = engine()().run(topology, options)
     except MillstreamError as error:
+        if lines is None and isinstance(view, EventLog) and not quiet:
+            view.failed(error.diagnostics)
         raise _told(error, lines) from error.__cause__
     if format is Format.json:
         print(json.dumps(report.as_dict()))

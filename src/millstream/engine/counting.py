@@ -1,4 +1,4 @@
-"""What Spark's progress says about an epoch, put down for the nodes of the plan. No job is run for a count."""
+"""What Spark's progress says about an epoch, put down for the nodes of the plan. No job is run for what is counted here."""
 
 from __future__ import annotations
 

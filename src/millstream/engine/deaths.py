@@ -7,10 +7,11 @@ import subprocess
 
 from millstream.engine.jvm import Jvm
 from millstream.errors import Diagnostic, RunError, TransientError
+from millstream.masking import related
 
 _LAST_MOMENT = 5.0
 """Seconds that a JVM may take to end once it has hung up."""
-_HUNG_UP = ("Py4JNetworkError", "Answer from Java side is empty")
+_CONNECTION_LOST = ("Py4JNetworkError", "Answer from Java side is empty")
 MEMORY = "OutOfMemoryError"
 MEMORY_HELP = (
     "raise `settings.driver_memory`, or read less in an epoch (`max_files_per_epoch`, `max_rows_per_epoch`); are single rows huge?"
@@ -34,7 +35,7 @@ def death_of(jvm: Jvm | None, error: BaseException) -> RunError | None:
 def _ended(jvm: Jvm, error: BaseException) -> bool:
     if not jvm.alive:
         return True
-    if not has_hung_up(error):
+    if not is_connection_lost(error):
         return False
     try:
         jvm.process.wait(_LAST_MOMENT)
@@ -43,18 +44,9 @@ def _ended(jvm: Jvm, error: BaseException) -> bool:
     return True
 
 
-def has_hung_up(error: BaseException) -> bool:
+def is_connection_lost(error: BaseException) -> bool:
     """Whether a call to the JVM found nobody there."""
-    return any(sign in f"{type(each).__name__}: {each}" for each in _chain(error) for sign in _HUNG_UP)
-
-
-def _chain(error: BaseException) -> list[BaseException]:
-    found: list[BaseException] = []
-    following: BaseException | None = error
-    while following is not None and following not in found:
-        found.append(following)
-        following = following.__cause__ or following.__context__
-    return found
+    return any(sign in f"{type(each).__name__}: {each}" for each in related(error) for sign in _CONNECTION_LOST)
 
 
 def _ending(code: int) -> str:

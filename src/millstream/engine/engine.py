@@ -6,8 +6,9 @@ then the JVM is started; only then is PySpark imported, while the JVM starts.
 
 from __future__ import annotations
 
+import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -22,7 +23,7 @@ from millstream.engine.session import Profile, Session, SessionOptions, begin
 from millstream.engine.sparkconf import is_local as is_local_master
 from millstream.engine.warmth import dismiss, lend
 from millstream.errors import Diagnostic, MillstreamError, RunError, SpecError, TransientError, nearest
-from millstream.observe.facts import Recorder
+from millstream.observe.facts import Recorder, Restart
 from millstream.observe.report import Report
 from millstream.plan.components import Source
 from millstream.plan.confidences import unreadable
@@ -57,7 +58,8 @@ class SparkEngine:
             raise
 
     def _run(self, topology: Topology, options: RunOptions) -> Report:
-        errors = [finding for finding in check(topology) if finding.level == "error"] or list(unreadable(topology))
+        findings = [finding for finding in check(topology) if finding.level == "error" and not self._may_know(finding)]
+        errors = findings or list(unreadable(topology))
         if errors:
             raise SpecError(errors)
         started, queries, url = time.monotonic(), cut(topology), checkpoint_of(topology)
@@ -72,6 +74,10 @@ class SparkEngine:
             finally:
                 lease.release()
         return self._surviving(topology, queries, recorder, options, partial(self._claim, topology, queries, url, started))
+
+    def _may_know(self, finding: Diagnostic) -> bool:
+        """Whether a finding is about a function that may be registered in the session that the caller has handed over."""
+        return self._spark is not None and finding.code == "MS159"
 
     def _surviving(self, topology: Topology, queries: tuple[QueryPlan, ...], recorder: Recorder, options: RunOptions, work: Work) -> Report:
         """Work in a session. A JVM that died, and not for its memory, is replaced as often as `settings.restart` says."""
@@ -91,10 +97,12 @@ class SparkEngine:
                         raise death from error
             pause = min(restart.backoff.seconds * 2**attempt, restart.max_backoff.seconds)
             attempt += 1
-            recorder.warn(f"{death.diagnostics[0].message}; restart {attempt} in {pause:g} s")
+            recorder.restart(Restart("", death.diagnostics[0].message, attempt, pause))
             if options.watch is not None:
                 options.watch(recorder.snapshot())
-            options.stop.wait(pause)
+            if options.stop.wait(pause):
+                recorder.state("stopped")
+                return _report(recorder, checkpoint_of(topology), {})
             options = replace(options, reset=(), again=False) if self._begun_anew else options
 
     def _claim(
@@ -165,6 +173,7 @@ def open_session(
 def _session_options(topology: Topology, queries: tuple[QueryPlan, ...], keeps_state: bool, log_dir: Path | None) -> SessionOptions:
     settings = topology.settings
     conf = {key: value.reveal() if isinstance(value, Secret) else value for key, value in settings.spark.items()}
+    conf |= _redacted(settings.spark)
     if settings.state_partitions:
         conf.setdefault("spark.sql.shuffle.partitions", str(settings.state_partitions))
     if keeps_state and is_local_master(settings.master):
@@ -178,6 +187,15 @@ def _session_options(topology: Topology, queries: tuple[QueryPlan, ...], keeps_s
         log_dir=log_dir,
         driver_memory=f"{settings.driver_memory.bytes >> 20}m" if settings.driver_memory else None,
     )
+
+
+def _redacted(spark: Mapping[str, str | Secret]) -> dict[str, str]:
+    """Spark hides the values of settings whose names match a pattern; those that are given as secrets are added to it, by name.
+    Hadoop shows its own without the prefix.
+    """
+    names = [re.escape(name.removeprefix("spark.hadoop.")) for name, value in spark.items() if isinstance(value, Secret)]
+    given = spark.get("spark.redaction.regex", "(?i)secret|password|token|access[.]?key")
+    return {"spark.redaction.regex": "|".join([str(given), *names])} if names else {}
 
 
 def _opened(options: SessionOptions, progress: Callable[[str], None]) -> Session:

@@ -104,19 +104,13 @@ class EpochLoop:
         started, entry, plan = time.monotonic(), self.checkpoint.entry(number), self.plan_for(number)
         self.planned_at = entry.time_ms / 1000
         clock = datetime.fromtimestamp(entry.time_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S.%f")
-        frames = EpochFrames(
-            plan,
-            frame,
-            self._lowering_for(plan, frame),
-            number,
-            clock,
-            entry.time_ms,
-            self._operators if self.watermarks else None,
-            self._accepts(number),
-        )
+        lowering = self._lowering_for(plan, frame)
         self._require_inputs(plan, number, entry, clock)
         lost = self._lost(plan, number, entry)
         self.durability.planned(number, entry)
+        frames = EpochFrames(
+            plan, frame, lowering, number, entry, clock, self._operators if self.watermarks else None, self._accepts(number)
+        )
         try:
             self._fill(plan, frames, clock)
             staged, skipped = self._stage(plan, frames, number, entry, clock)

@@ -14,6 +14,7 @@ from functools import cached_property, reduce
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from millstream.engine.checkpoint import OffsetEntry
 from millstream.engine.collapsing import last_per_key
 from millstream.engine.lateness import Lateness
 from millstream.engine.lowering import REJECT_TYPE, Lowering, finished, good, visible
@@ -35,12 +36,12 @@ class EpochFrames:
         root: DataFrame,
         lowering: Lowering,
         epoch: int,
+        entry: OffsetEntry,
         clock: str,
-        time_ms: int,
         operators: Callable[[], Operators] | None = None,
         accepts: bool = False,
     ) -> None:
-        self._plan, self._lowering, self._epoch, self._clock, self._time_ms = plan, lowering, epoch, clock, time_ms
+        self._plan, self._lowering, self._epoch, self._entry, self._clock = plan, lowering, epoch, entry, clock
         self._find_operators, self._source, self._accepts = operators, root, accepts
         self._spark, self._outlet = root.sparkSession, plan.outlet.name
         self._full: dict[str, DataFrame] = {}
@@ -93,7 +94,7 @@ class EpochFrames:
         return rows
 
     def repeatable(self, sink: Node) -> bool:
-        """Whether a sink's rows come out the same when they are computed again: no state, no dice, and no code but Spark's own."""
+        """Whether a sink's rows come out the same when they are computed again: no state, no random values, and no code but Spark's own."""
         if self._plan.stateful or not sink.inputs or self._plan.rejecting(sink):
             return False
         node = self._plan.node(sink.inputs[0])
@@ -111,10 +112,12 @@ class EpochFrames:
 
     def _counted(self, nodes: tuple[Node, ...]) -> dict[str, int]:
         """One job per frame that holds bad rows of these nodes."""
-        counts = dict.fromkeys((node.name for node in nodes), 0)
-        for node in {self._holder(node): node for node in nodes}.values():
-            found = self._bad(node).groupBy(F.col(f"{REJECT}.node")).count().collect()
-            counts |= {name: rows for name, rows in found if name in counts}
+        counts: dict[str, int] = {}
+        for holder in dict.fromkeys(map(self._holder, nodes)):
+            names = [node.name for node in nodes if self._holder(node) == holder]
+            found = self._bad(self._plan.node(holder)).where(F.col(REJECT).isNotNull())
+            (row,) = found.agg(*(F.count_if(F.col(f"{REJECT}.node") == name) for name in names)).collect()
+            counts |= dict(zip(names, row, strict=True))
         return counts
 
     def _bad(self, node: Node) -> DataFrame:
@@ -156,7 +159,7 @@ class EpochFrames:
             self._count(node.inputs[0] if node.name != self._outlet else node.name)
             self._materialised.add(node.name)
             anew = self._accepts and self._judged_by_target(node)
-            return stage_once(frame, self._lowering.checkpoint, self._plan.name, node.name, self._epoch, anew=anew)
+            return stage_once(frame, self._lowering.checkpoint, (self._plan.name, node.name), self._epoch, self._entry.digest, anew=anew)
         if readers > 1 and self._dear(node):
             frame = frame.persist()
             self._persisted.append(frame)
@@ -174,7 +177,7 @@ class EpochFrames:
             F.lit(self._epoch).cast("long").alias("epoch"),
             F.col(f"{REJECT}.error").alias("error"),
             F.col(f"{REJECT}.raw").alias("raw"),
-            F.timestamp_millis(F.lit(self._time_ms)).alias("time"),
+            F.timestamp_millis(F.lit(self._entry.time_ms)).alias("time"),
         )
 
     def _judged(self, node: Node, rows: DataFrame) -> DataFrame:

@@ -28,7 +28,7 @@ def refuse_changed(
         if node.name not in end:
             continue
         notes = checkpoint.storage.child(f"sources/{place}")
-        found = node.component.changed(lowering.spark, notes, begin.get(node.name), end[node.name])
+        found = node.component.changed(lowering.spark, notes, begin.get(node.name), end[node.name], lowering.context(node))
         if found and (seen or any(change.gone for change in found)):
             raise RunError(_refusal(node, number, found))
         accepted += _shown(found)

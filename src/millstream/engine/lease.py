@@ -55,6 +55,9 @@ class _FileLock:
     def take(cls, storage: LocalStorage, checkpoint: str) -> _FileLock:
         with writable(checkpoint):
             make_private(storage.root)
+            if (storage.root / "lock").exists():  # a checkpoint of an older version could be read by everybody
+                with suppress(PermissionError):
+                    storage.root.chmod(0o700)
             descriptor = os.open(storage.root / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -89,34 +92,38 @@ class Heartbeat:
     Each owner puts `lock-<number>` once, with the number after the newest there is: of several starters one succeeds, and the newest number
     owns the checkpoint. The owner writes `beat-<number>` again and again. A newcomer takes over when that file has not changed while it
     watched, so that no clock is compared with another; or at once when the owner was a process of this machine that is gone. With each beat
-    the owner looks whether its number is still the newest. Without a successful beat for half the time
-    that others wait, it may have lost the lease without knowing, and counts as such.
+    the owner looks whether its number is still the newest, and the file still its own: on object stores a rename replaces a file that
+    another starter has put at the same moment. Without a successful beat for half the time that others wait, it may have lost the lease
+    without knowing, and counts as such.
     """
 
-    def __init__(self, storage: Storage, number: int, pace: Pace) -> None:
-        self._storage, self._number, self._pace = storage, number, pace
+    def __init__(self, storage: Storage, number: int, holder: bytes, pace: Pace) -> None:
+        self._storage, self._number, self._holder, self._pace = storage, number, holder, pace
         self._stop, self._beaten, self._loser_to = threading.Event(), time.monotonic(), ""
         _held.add((storage.url, number))
         self._verify()
-        threading.Thread(target=self._beat, daemon=True, name="lease").start()
+        self._thread = threading.Thread(target=self._beat, daemon=True, name="lease")
+        self._thread.start()
 
     @classmethod
     def take(cls, storage: Storage, checkpoint: str, pace: Pace) -> Heartbeat:
         newest = _newest(storage)
         if newest and not _abandoned(storage, newest, pace):
             raise RunError(_in_use(checkpoint, storage.read(f"lock-{newest}") or b""))
-        if not storage.put_once(f"lock-{newest + 1}", _holder()):
+        holder = _holder()
+        if not storage.put_once(f"lock-{newest + 1}", holder):
             raise RunError(_in_use(checkpoint, storage.read(f"lock-{newest + 1}") or b""))
         for name in storage.names():
             if _number(name) and _number(name) < newest:  # the one before stays, so that a paused owner finds a newer one
                 storage.delete(name)
-        lease = cls(storage, newest + 1, pace)
+        lease = cls(storage, newest + 1, holder, pace)
         if lease.lost():  # the starter itself was paused meanwhile
             raise RunError(_in_use(checkpoint, storage.read(f"lock-{_newest(storage)}") or b""))
         return lease
 
     def release(self) -> None:
         self._stop.set()
+        self._thread.join(self._pace.beat)  # a beat after the release would hide it
         _held.discard((self._storage.url, self._number))
         with suppress(Exception):  # who is gone leaves nothing to others but a silent beat
             if _newest(self._storage) == self._number:
@@ -135,8 +142,9 @@ class Heartbeat:
     def _verify(self) -> None:
         try:
             newest = _newest(self._storage)
-            if newest != self._number:
-                self._loser_to = _named(self._storage.read(f"lock-{newest}") or b"")
+            holder = self._storage.read(f"lock-{newest}") or b""
+            if newest != self._number or holder != self._holder:
+                self._loser_to = _named(holder)
             elif not self._stop.is_set():
                 self._show()
                 self._beaten = time.monotonic()
@@ -189,7 +197,7 @@ def _machine() -> str:
 
 
 def _holder() -> bytes:
-    return json.dumps({"pid": os.getpid(), "host": socket.gethostname(), "machine": _machine()}).encode()
+    return json.dumps({"pid": os.getpid(), "host": socket.gethostname(), "machine": _machine(), "lease": uuid.uuid4().hex}).encode()
 
 
 def _details(holder: bytes) -> dict[str, Any]:

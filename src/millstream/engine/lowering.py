@@ -20,7 +20,11 @@ from pyspark.sql import functions as F
 from millstream.engine.checkpoint import Checkpoint
 from millstream.engine.clocks import stamped, watermark_id, watermarked
 from millstream.errors import Diagnostic, RunError
+from millstream.logical import plans
+from millstream.logical.changelogs import followed, multiplied
 from millstream.logical.gate import Refusal, inexact, per_epoch
+from millstream.plan.carrying import names_op
+from millstream.plan.changelog import op_of
 from millstream.plan.components import REJECT, Component, NodeContext, Sink, Source, Transform
 from millstream.plan.cutting import QueryPlan
 from millstream.plan.declarations import UserFunction
@@ -56,7 +60,7 @@ class Lowering:
     """Whether the plan is only looked at."""
     examined: dict[str, Component] = field(default_factory=dict)
     """Node → the component whose plan was looked at: an earlier plan, with which a half-done epoch is finished, may have another."""
-    dice: dict[str, bool] = field(default_factory=dict)
+    nondeterministic: dict[str, bool] = field(default_factory=dict)
     """Node → whether Spark calls its plan non-deterministic."""
 
     def streaming(self, plan: QueryPlan) -> Stream:
@@ -85,7 +89,8 @@ class Lowering:
         """
         outlet = plan.outlet
         empty = self.spark.createDataFrame([], stream.frame.schema)
-        root = finished(outlet, empty, self, _NO_TIME)
+        with _told_at(outlet):
+            root = finished(outlet, empty, self, _NO_TIME)
         frames = {outlet.name: good(root) if REJECT in root.columns else root}
         for node in plan.below:
             if node.name not in frames and all(name in frames for name in node.inputs):
@@ -118,10 +123,11 @@ class Lowering:
             inputs = {name: frames[name].alias(input_alias(node.name, name)) if examining else frames[name] for name in node.inputs}
             applied = node.component.apply(inputs, context)
             if not known:  # asked once per run: the answers do not depend on the epoch
-                _require(inexact(applied) if node.stateful else per_epoch(applied, {}), node)
-                self.dice[node.name] = not node.isolates and _rolls_dice(applied, inputs.values())
+                _require(_refusal(node, inputs.values(), applied), node)
+                plain = node.component.apply(inputs, replace(context, isolate=False)) if node.isolates else applied
+                self.nondeterministic[node.name] = not plans.is_deterministic(plain)
                 self.examined[node.name] = node.component
-        self._remember_key(node, node.primary_key or self._inherited(node), applied)
+                self._remember_key(node, node.primary_key or self._followed(node, plain), applied)
         return stamped(applied, node, clock, watched and not node.stateful)
 
     def _marked(self, node: Node, frames: Mapping[str, DataFrame]) -> Mapping[str, DataFrame]:
@@ -156,10 +162,15 @@ class Lowering:
         """The key of the one node that it reads."""
         return self.keys.get(node.inputs[0], ()) if len(node.inputs) == 1 else ()
 
+    def _followed(self, node: Node, applied: DataFrame) -> tuple[str, ...]:
+        """The key that a node takes over: column by column, where it keeps no state."""
+        key = self._inherited(node)
+        return followed(applied, key) if key and not node.stateful else key
+
     def varies(self, node: Node) -> bool:
         """Whether a node gives other rows each time: by its own word, by Spark's once it has been built, or through a function."""
         repeatable = not isinstance(node.component, Source | Transform) or node.component.deterministic
-        return not repeatable or self.dice.get(node.name, False)
+        return not repeatable or self.nondeterministic.get(node.name, False)
 
     @cached_property
     def varying(self) -> tuple[str, ...]:
@@ -171,17 +182,6 @@ class Lowering:
         return tuple(used.name for used in self.functions if used.resolve(self.directory).aggregate)
 
 
-def _rolls_dice(applied: DataFrame, given: Iterable[DataFrame]) -> bool:
-    """Whether Spark calls a node's own part non-deterministic. Nodes that tell bad rows apart, and what reads such a source, hold an
-    expression of ours that Spark calls non-deterministic although it is not; there the words of the query decide alone.
-    """
-    return not _repeatable(applied) and all(map(_repeatable, given))
-
-
-def _repeatable(frame: DataFrame) -> bool:
-    return bool(frame._jdf.queryExecution().analyzed().deterministic())
-
-
 @contextmanager
 def _told_at(node: Node) -> Iterator[None]:
     """What a node finds wrong while it is built is told at its place, and not at that of the sink that asked for its rows."""
@@ -189,6 +189,14 @@ def _told_at(node: Node) -> Iterator[None]:
         yield
     except RunError as error:
         raise type(error)([replace(found, span=found.span or node.place("sql") or node.span) for found in error.diagnostics]) from error
+
+
+def _refusal(node: Node, inputs: Iterable[DataFrame], applied: DataFrame) -> Refusal | None:
+    """What Spark's plan of a node says against it."""
+    if node.stateful:
+        return inexact(applied)
+    changes = any(op_of(frame.columns) for frame in inputs) and not names_op(str(getattr(node.component, "sql", "")))
+    return per_epoch(applied, {}) or (multiplied(applied) if changes else None)
 
 
 def _require(refusal: Refusal | None, node: Node) -> None:

@@ -23,7 +23,7 @@ from millstream.engine.callback import for_each_epoch
 from millstream.engine.checkpoint import Checkpoint, QueryCheckpoint
 from millstream.engine.commitments import Commitments
 from millstream.engine.counting import count
-from millstream.engine.deaths import has_hung_up
+from millstream.engine.deaths import is_connection_lost
 from millstream.engine.deliveries import Deliveries
 from millstream.engine.epochs import EpochLoop
 from millstream.engine.evolution import PlanHistory
@@ -32,7 +32,7 @@ from millstream.engine.lowering import Lowering, Stream
 from millstream.engine.settlement import Settlement
 from millstream.engine.watermarks import Watermarks
 from millstream.errors import Diagnostic, RunError, TransientError
-from millstream.observe.facts import Recorder
+from millstream.observe.facts import Recorder, Restart
 from millstream.plan.components import Sink, Source, Transform
 from millstream.plan.cutting import QueryPlan
 from millstream.plan.realtime import promise
@@ -285,7 +285,7 @@ class RunningQuery:
         told = bad_row(error, self.plan, self.progress, self.lowering) or error
         failure = translate(told, nodes, self.loop.failed_node or self.plan.name, self.redact, self.pipeline)
         failure.__cause__ = error
-        if has_hung_up(error):  # no query starts again in a JVM that is gone
+        if is_connection_lost(error):  # no query starts again in a JVM that is gone
             self.failure = failure
             self._end("failed")
             return
@@ -309,8 +309,7 @@ class RunningQuery:
         pause = min(self.settings.restart.backoff.seconds * 2**self.restarts, self.settings.restart.max_backoff.seconds)
         self.restarts += 1
         self.restart_at = time.monotonic() + pause
-        self.recorder.restart(self.plan.name)
-        self.recorder.warn(f"query `{self.plan.name}`: {failure.diagnostics[0].message}; restart {self.restarts} in {pause:g} s")
+        self.recorder.restart(Restart(self.plan.name, failure.diagnostics[0].message, self.restarts, pause))
 
     def _idle(self) -> bool:
         assert self.handle is not None

@@ -86,7 +86,7 @@ class Settlement:
             if isinstance(node.component, Source) and not node.component.rereads:
                 yield f"source `{node.name}` does not keep what is committed"
         if gone := self._gone(lack.epochs):
-            yield f"the checkpoint holds offsets from epoch {gone} on (`settings.retain_epochs`)"
+            yield gone
         if reason := self.history.differs(lack.epochs, lack.sink.name):
             yield reason
 
@@ -97,8 +97,8 @@ class Settlement:
         lowering = self.loop.lowering
         return lowering.varies(node) or any(used.name in lowering.varying for used in calls_of(node, plan.functions))
 
-    def _gone(self, epochs: range) -> int:
-        """The first epoch whose offsets are there, when those of an earlier one are needed; an epoch begins where the one before ends."""
+    def _gone(self, epochs: range) -> str:
+        """Which offsets are no longer there; empty: none. An epoch begins where the one before ends."""
         kept = {int(name) for name in self.loop.checkpoint.storage.names("offsets") if name.isdigit()}
-        needed = range(max(0, epochs[0] - 1), epochs.stop)
-        return min(kept) if set(needed) - kept else 0
+        missing = sorted(set(range(max(0, epochs[0] - 1), epochs.stop)) - kept)
+        return f"the checkpoint no longer holds the offsets of epoch {missing[0]} (`settings.retain_epochs`)" if missing else ""

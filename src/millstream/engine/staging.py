@@ -12,12 +12,17 @@ import uuid
 from pyspark.sql import DataFrame
 
 from millstream.engine.checkpoint import OWN, Checkpoint
+from millstream.errors import Diagnostic, RunError
 
 
-def stage_once(frame: DataFrame, checkpoint: Checkpoint, query: str, node: str, epoch: int, *, anew: bool = False) -> DataFrame:
-    """The frame's rows, fixed: the first writer's, for everybody and for good, unless they are to be computed anew."""
-    folder = f"{OWN}/staged/{query}/{node}"
-    storage = checkpoint.storage.child(folder)
+def stage_once(
+    frame: DataFrame, checkpoint: Checkpoint, place: tuple[str, str], epoch: int, digest: str, *, anew: bool = False
+) -> DataFrame:
+    """The frame's rows, fixed: those of the first writer, unless they are to be computed anew. `place` is the query and
+    its node; `digest` is that of the epoch's plan.
+    """
+    query, node = place
+    storage = checkpoint.storage.child(f"{OWN}/staged/{query}/{node}")
     if anew:
         storage.delete(f"{epoch}.json")
     manifest = storage.read(f"{epoch}.json")
@@ -25,10 +30,14 @@ def stage_once(frame: DataFrame, checkpoint: Checkpoint, query: str, node: str, 
         attempt = f"{epoch}-{uuid.uuid4().hex[:8]}"
         frame.write.parquet(f"{storage.url}/{attempt}")
         storage.sync(f"{attempt}/{name}" for name in storage.files(attempt))
-        storage.put_once(f"{epoch}.json", json.dumps({"folder": attempt}).encode())
+        storage.put_once(f"{epoch}.json", json.dumps({"folder": attempt, "digest": digest}).encode())
         manifest = storage.read(f"{epoch}.json") or b"{}"
         for name in storage.names():
             if int(name.split("-")[0].split(".")[0]) < epoch - 1:
                 storage.delete(name)
-    staged = json.loads(manifest)["folder"]
-    return frame.sparkSession.read.schema(frame.schema).parquet(f"{storage.url}/{staged}")
+    staged = json.loads(manifest)
+    if staged.get("digest", digest) != digest:
+        message = f"the checkpoint holds rows of `{node}` for epoch {epoch}, computed when that epoch had another plan"
+        help_ = f"restore the checkpoint as a whole, or `--reset {query}` with empty targets"
+        raise RunError(Diagnostic("MS055", message, detail="nothing was written", help=help_))
+    return frame.sparkSession.read.schema(frame.schema).parquet(f"{storage.url}/{staged['folder']}")

@@ -19,7 +19,7 @@ from millstream.logical.plans import Expression, Origin, Plan
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-_PLAIN = {
+PLAIN = {
     "SubqueryAlias",
     "View",
     "Filter",
@@ -31,7 +31,7 @@ _PLAIN = {
     "CollectMetrics",
 }
 """Nodes that give the columns of their child."""
-_PYTHON = {"MapInArrow", "MapInPandas", "MapInPython", "PythonMapInArrow", "MapPartitions", "SerializeFromObject", "DeserializeToObject"}
+PYTHON = {"MapInArrow", "MapInPandas", "MapInPython", "PythonMapInArrow", "MapPartitions", "SerializeFromObject", "DeserializeToObject"}
 _WORDS = {
     "Distinct": "DISTINCT",
     "Deduplicate": "DISTINCT",
@@ -137,10 +137,7 @@ def _held(aggregate: Plan, steps: list[Plan]) -> list[frozenset[str]]:
     items = plans.items(aggregate.aggregateExpressions())
     held = [{plans.identity(item) for item in items if plans.unaliased(item).semanticEquals(key)} for key in keys]
     for step in steps:
-        for item in plans.items(step.projectList()) if plans.kind(step) == "Project" else ():
-            inner = plans.unaliased(item)
-            source = plans.identity(inner) if plans.kind(inner) == "AttributeReference" else None
-            held = [columns | {plans.identity(item)} if source in columns else columns for columns in held]
+        held = plans.projected(step, held) if plans.kind(step) == "Project" else held
     top = steps[-1] if steps else aggregate
     names = dict(zip(plans.ids(top), plans.names(top), strict=True))
     return [frozenset(names[column] for column in columns if column in names) for columns in held]
@@ -182,9 +179,9 @@ class _Walk:
 
     def _step(self, node: Plan, rows: list[_Rows]) -> _Rows:
         kind = plans.kind(node)
-        if kind in _PLAIN or kind in {"Generate", "LateralJoin"}:
+        if kind in PLAIN or kind in {"Generate", "LateralJoin"}:
             return rows[0]
-        if kind in _PYTHON:
+        if kind in PYTHON:
             return _Rows(True, closed=rows[0].closed)
         if kind == "Project":
             return replace(rows[0], carriers=self._named(plans.items(node.projectList()), rows[0]), pairs={})

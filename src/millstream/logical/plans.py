@@ -91,6 +91,21 @@ def input_name(node: Plan) -> str:
     return name if name.startswith(INPUT) else ""
 
 
+def projected(project: Plan, held: list[set[int]]) -> list[set[int]]:
+    """Sets of columns, each with the columns of a projection that have the same values."""
+    for item in items(project.projectList()):
+        inner = unaliased(item)
+        source = identity(inner) if kind(inner) == "AttributeReference" else None
+        held = [columns | {identity(item)} if source in columns else columns for columns in held]
+    return held
+
+
+def looks_up(generate: Plan) -> bool:
+    """Whether a lateral view is a join with a dynamic table, which has one row for a key at most."""
+    asked = children(generate.generator())
+    return bool(asked) and kind(asked[0]) == "PythonUDF" and str(asked[0].name()).startswith(INPUT)
+
+
 def is_window(attribute: Expression) -> bool:
     """Whether Spark has marked a column as an event-time window."""
     metadata = attribute.metadata()
@@ -108,6 +123,19 @@ def own_expressions(node: Plan) -> Iterator[Expression]:
         waiting += children(expression)
     for child in children(node):
         yield from own_expressions(child)
+
+
+def is_deterministic(frame: DataFrame) -> bool:
+    """Whether Spark calls all expressions of a node deterministic, down to its inputs."""
+    waiting = [frame._jdf.queryExecution().analyzed()]
+    while waiting:
+        node = waiting.pop()
+        if input_name(node):
+            continue
+        if not all(expression.deterministic() for expression in items(node.expressions())):
+            return False
+        waiting += children(node)
+    return True
 
 
 def has_nested_floats(expression: Expression) -> bool:

@@ -122,6 +122,22 @@ class Caution(str):
     __slots__ = ()
 
 
+class Restart(Caution):
+    """A query, or all of them, will start again after a pause."""
+
+    query: str
+    """Empty: all of them, with Spark itself."""
+    reason: str
+    attempt: int
+    seconds: float
+
+    def __new__(cls, query: str, reason: str, attempt: int, seconds: float) -> Restart:
+        subject = f"query `{query}`: " if query else ""
+        self = super().__new__(cls, f"{subject}{reason}; restart {attempt} in {seconds:g} s")
+        self.query, self.reason, self.attempt, self.seconds = query, reason, attempt, seconds
+        return self
+
+
 class Recorder:
     """Adds facts up. Safe to use from the epochs' threads and the one that watches."""
 
@@ -152,9 +168,12 @@ class Recorder:
         """A note that an operator should look at."""
         self.note(Caution(text))
 
-    def restart(self, query: str) -> None:
+    def restart(self, why: Restart) -> None:
+        """One query starts again or, when Spark itself does, all of them."""
+        self.note(why)
         with self._lock:
-            self._update(query, state="restarting", restarts=self._query(query).restarts + 1)
+            if why.query:
+                self._update(why.query, state="restarting", restarts=self._query(why.query).restarts + 1)
 
     def read(self, query: str, rows: Mapping[str, int | None]) -> None:
         """Rows that came out of sources. Each query reads all of them: the one that has come farthest tells how many there were. A

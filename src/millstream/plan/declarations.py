@@ -53,7 +53,7 @@ class FunctionOptions(BaseModel):
     aggregate: bool | None = None
     """Whether it makes one value of all the values of a group."""
     deterministic: bool | None = None
-    """Whether equal input gives equal output. Say `false` for a function that looks at a clock, rolls dice or asks somebody else."""
+    """Whether equal input gives equal output. Say `false` for a function that reads a clock, uses random numbers or asks somebody else."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,11 +29,11 @@ def _reads(select: exp.Select, table: str) -> bool:
 
 
 def _closes(select: exp.Select) -> str:
-    call = window_calls(select)[0]
-    window = _window(call)
+    calls = window_calls(select)
+    window = _window(calls[0]) if calls else None
     if window is None:
         return ""
-    text = window_closes(window, _unqualified(call.expressions[0]))
+    text = window_closes(window, _unqualified(calls[0].expressions[0]))
     where = select.args.get("where")
     return f"CASE WHEN {_unqualified(where.this)} THEN {text} END" if where else text
 

@@ -40,7 +40,7 @@ def _of(query: Query, level: Level) -> Iterator[Misnamed]:
 def _unknown(query: Query, level: Level) -> Iterator[Misnamed]:
     for column in level.scope.columns:
         root = column.parts[0].name.lower()
-        if root in level.new or column.name == "*" or _is_unit(column):
+        if root in level.new or column.name == "*" or _is_unit(column) or column.parent_select is not level.select:
             continue
         names, kind = level.path(column)
         if not level.holders(names[0]):

@@ -230,9 +230,14 @@ def _state_word(node: exp.Expr) -> str:
         return word
     if isinstance(node, exp.SetOperation) and (not isinstance(node, exp.Union) or node.args.get("distinct")):
         return f"{node.key.upper()} without ALL" if isinstance(node, exp.Union) else node.key.upper()
-    if isinstance(node, exp.Join) and not isinstance(node.this, exp.Lateral | exp.Unnest):
-        return "a join"
-    return ""
+    return "a join" if joins_tables(node) else ""
+
+
+def joins_tables(node: exp.Expr) -> bool:
+    """Whether a join has a stream on its right side, and no rows that stand in the query (`VALUES`, `range(…)`)."""
+    if not isinstance(node, exp.Join) or isinstance(node.this, exp.Lateral | exp.Unnest):
+        return False
+    return any(isinstance(table.this, exp.Identifier) for table in node.this.find_all(exp.Table))
 
 
 def is_aggregate(node: exp.Expr) -> bool:
@@ -259,6 +264,18 @@ def subquery_word(node: exp.Expr) -> str:
     if isinstance(node, exp.Subquery) and not isinstance(node.parent, _AROUND):
         return "a subquery of a stream in an expression"
     return ""
+
+
+def is_nested(select: exp.Select) -> bool:
+    """Whether a SELECT is part of an expression, and no relation of the query."""
+    around = select.parent
+    while around is not None and not isinstance(around, exp.Select):
+        if isinstance(around, exp.Exists | exp.In | exp.Lateral) or (
+            isinstance(around, exp.Subquery) and not isinstance(around.parent, _AROUND)
+        ):
+            return True
+        around = around.parent
+    return False
 
 
 def clause_word(node: exp.Expr) -> str:
@@ -293,7 +310,7 @@ def _varies(tokens: tuple[Token, ...], index: int) -> bool:
 
 
 def _fixed_vector(tokens: tuple[Token, ...], index: int) -> bool:
-    """Whether `aes_encrypt` is told the vector, or needs none; else it rolls dice. An empty vector is as good as none."""
+    """Whether `aes_encrypt` is told the vector, or needs none; else its result is random. An empty vector is as good as none."""
     arguments = _arguments(tokens, index + 1)
     if len(arguments) > 2 and [token.text.upper() for token in arguments[2]] == ["ECB"]:
         return True

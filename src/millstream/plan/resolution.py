@@ -63,9 +63,11 @@ def levels(tree: exp.Expr, tables: Mapping[str, pa.Schema]) -> Iterator[Level]:
 
 def _sources(scope: Scope) -> Iterator[tuple[str, exp.Expr | Scope]]:
     """What a SELECT reads itself: a scope also holds the common table expressions that it could read."""
+    assert isinstance(scope.expression, exp.Select)
+    joined = {join.alias_or_name for join in scope.expression.args.get("joins") or ()}  # a semi or anti join's side is not "selected"
     for alias, source in scope.sources.items():
         lateral = isinstance(source, Scope) and isinstance(source.expression, exp.Lateral)
-        if lateral or alias in scope.selected_sources:
+        if lateral or alias in scope.selected_sources or alias in joined:
             yield alias, source
 
 

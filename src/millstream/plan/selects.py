@@ -101,10 +101,16 @@ def _reads(item: exp.Expr, name: str) -> bool:
 
 def group_columns(select: exp.Select) -> tuple[str, ...]:
     """What the keys of GROUP BY are called in the result; nothing when one of them is not in it."""
-    group = select.args.get("group")
-    keys = [resolved(select, key).unalias() for key in group.expressions] if group else []
-    names = [next((item.alias_or_name for item in select.selects if _same(item.unalias(), key)), "") for key in keys]
+    names = [next((item.alias_or_name for item in select.selects if _same(item.unalias(), key)), "") for key in group_keys(select)]
     return tuple(names) if all(names) else ()
+
+
+def group_keys(select: exp.Select) -> list[exp.Expr]:
+    """What rows are grouped by; with GROUP BY ALL, whatever is selected and no aggregate."""
+    group = select.args.get("group")
+    if group is not None and group.args.get("all"):
+        return [item.unalias() for item in select.selects if not any(map(is_aggregate, item.walk()))]
+    return [resolved(select, key).unalias() for key in group.expressions] if group is not None else []
 
 
 def _same(item: exp.Expr, key: exp.Expr) -> bool:

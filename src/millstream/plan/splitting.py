@@ -15,8 +15,19 @@ from typing import Literal
 from sqlglot import exp
 
 from millstream.plan.partitions import Refusal, refusals
-from millstream.plan.query import Place, Query, clause_word, parse_query, place_of, replace, subquery_word
-from millstream.plan.selects import aggregates, end_of_group, group_columns, own, place_of_select, window_calls, window_identity
+from millstream.plan.query import (
+    Place,
+    Query,
+    clause_word,
+    is_aggregate,
+    is_nested,
+    joins_tables,
+    parse_query,
+    place_of,
+    replace,
+    subquery_word,
+)
+from millstream.plan.selects import aggregates, end_of_group, group_columns, group_keys, own, place_of_select, window_calls, window_identity
 
 PART = "_part_"
 
@@ -88,28 +99,33 @@ def _running(query: Query, tree: exp.Expr) -> Split:
         word = _taking_back(node, tree, adding)
         if word:
             return Split("refused", refusal=Refusal(f"{word} is not supported yet without a window", place_of(query.text, node)))
+    nested = next((select for select in adding if is_nested(select)), None)
+    if nested is not None:
+        return Split("refused", refusal=Refusal("an aggregate in a subquery is not supported yet", place_of(query.text, nested)))
     if len(adding) > 1:
         return Split("refused", refusal=Refusal("an aggregate over an aggregate is not supported yet without a window", None))
-    if adding and adding[0].args.get("group") and not _has_grouping_sets(adding[0]) and totals_key(tree, adding[0]) is None:
-        place = place_of(query.text, adding[0].args["group"])
-        return Split(
-            "refused", refusal=Refusal("a result without the columns it is grouped by cannot be updated; add them to SELECT", place)
-        )
+    if adding and adding[0].args.get("group") and (reason := _keyless(tree, adding[0])):
+        return Split("refused", refusal=Refusal(reason, place_of(query.text, adding[0].args["group"])))
     return Split("running", selects=tuple(adding))
 
 
-def _has_grouping_sets(select: exp.Select) -> bool:
-    """Whether ROLLUP, CUBE or GROUPING SETS make the groups: Spark's plan tells their columns."""
-    group = select.args["group"]
-    return bool(group.args.get("rollup") or group.args.get("cube") or group.args.get("grouping_sets") or group.args.get("all"))
+def _keyless(tree: exp.Expr, adding: exp.Select) -> str:
+    """Why a later row of running totals could not replace an earlier one; empty when it can."""
+    if adding.args["group"].find(exp.Rollup, exp.Cube, exp.GroupingSets):
+        return "ROLLUP, CUBE and GROUPING SETS are not supported yet without a window: totals cannot be told from groups whose key is null"
+    if totals_key(tree, adding) is not None:
+        return ""
+    unnamed = [item for item in adding.selects if not item.alias_or_name and not any(map(is_aggregate, item.walk()))]
+    if tree is adding and unnamed:
+        return f"a column that rows are grouped by needs a name to be updated by: `{unnamed[0].sql(dialect='spark')} AS name`"
+    return "a result without the columns it is grouped by cannot be updated; add them to SELECT"
 
 
 def totals_key(tree: exp.Expr, adding: exp.Select) -> tuple[str, ...] | None:
     """What the keys of the one aggregate are called in the result of a query; None where one of them is not in it."""
     if tree is adding:
-        group = adding.args.get("group")
         names = group_columns(adding)
-        return names if names or not (group and group.expressions) else None
+        return names if names or not group_keys(adding) else None
     if not isinstance(tree, exp.Select) or not tree.args.get("from_"):
         return None
     source = tree.args["from_"].this
@@ -131,7 +147,7 @@ def _definition(select: exp.Expr, table: exp.Table) -> exp.Expr | None:
 
 
 def _taking_back(node: exp.Expr, tree: exp.Expr, adding: list[exp.Select]) -> str:
-    if isinstance(node, exp.Join) and not isinstance(node.this, exp.Lateral | exp.Unnest):
+    if joins_tables(node):
         return "a join of streams in SQL (the `join` transform has them)"
     if isinstance(node, exp.Having):
         return "HAVING"

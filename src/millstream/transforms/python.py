@@ -50,7 +50,7 @@ class Python(Transform):
     batch_size: int | None = Field(default=None, ge=1)
     """The most rows that it is called with. Default: as many as Spark sends at once."""
     repeatable: bool = Field(default=True, alias="deterministic")
-    """Whether the same rows always give the same result. Say `false` for a function that looks at a clock, rolls dice or asks
+    """Whether the same rows always give the same result. Say `false` for a function that reads a clock, uses random numbers or asks
     somebody else."""
 
     @property

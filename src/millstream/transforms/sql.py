@@ -172,7 +172,12 @@ class Sql(Windowed):
         help_ = "put the part that can fail into a query of its own: SELECT … FROM one input WHERE …"
         if self.stateful:
             return f"bad rows cannot be told apart in an aggregate; {help_}"
-        if not isinstance(tree, exp.Select) or len(self.query.references) != 1 or tree.args.get("laterals") or tree.find(exp.Subquery):
+        if (
+            not isinstance(tree, exp.Select)
+            or len(self.query.references) != 1
+            or tree.args.get("laterals")
+            or tree.find(exp.Subquery, exp.Join)
+        ):
             return f"bad rows cannot be told apart in this query; {help_}"
         if self.renewed:
             return f"bad rows cannot be told apart where a dynamic table is asked; {help_}"
@@ -242,7 +247,8 @@ def _require_key(result: DataFrame, identity: tuple[str, ...], context: NodeCont
     found = totals(result)
     if isinstance(found, Refusal):
         raise _refused(found, context)
-    if not all(found) or (identity and any(name not in columns for name, columns in zip(identity, found, strict=True))):
+    unmatched = [columns for columns in found if identity and not columns.intersection(identity)]
+    if not all(found) or unmatched or not frozenset(identity) <= frozenset().union(*found):
         raise _refused(
             Refusal("the result lacks a column that its rows are grouped by, so a later row could not replace an earlier one"), context
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -13,8 +14,9 @@ from millstream.plan.components import Progress
 
 SKIPPING = frozenset({"parquet", "orc"})
 """Formats with statistics, by which Spark skips rows."""
-_MOST = 100
+_MOST = 10_000
 """Footers that are read for the count of one epoch."""
+_AT_ONCE = 8
 
 
 def held_rows(progress: Progress, pinned: Collection[str] | None) -> int | None:
@@ -27,7 +29,9 @@ def held_rows(progress: Progress, pinned: Collection[str] | None) -> int | None:
     if files is None or len(files) > _MOST or not all(map(is_local, files)):
         return None
     wanted = [file for file in files if pinned is None or normal(file) in pinned]
+    paths = [Path(unquote(urlsplit(file).path)) for file in wanted]
     try:
-        return sum(int(pq.read_metadata(Path(unquote(urlsplit(file).path))).num_rows) for file in wanted)
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            return sum(pool.map(lambda path: int(pq.read_metadata(path).num_rows), paths))
     except (OSError, pa.ArrowException):  # a file that has gone since, or is none that can be read
         return None

@@ -7,11 +7,13 @@ Every tenth note holds all that came before, and the plain ones go after a while
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
 from millstream.clients.storage import Storage
+from millstream.connectors.file.paths import normal
 from millstream.errors import Diagnostic, RunError
 from millstream.plan.components import ChangedInput
 
@@ -19,14 +21,15 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def changes(spark: SparkSession, notes: Storage, start: Any, end: Any) -> list[ChangedInput]:
-    """The files between two offsets that are gone or were written to."""
+def changes(spark: SparkSession, notes: Storage, start: Any, end: Any, pinned: Collection[str] | None) -> list[ChangedInput]:
+    """The files between two offsets that are read, and are gone or were written to."""
     noted = noted_files(notes, start, end)
     if noted is None:
         message = f"Spark's notes about the files of an epoch are gone from `{notes.url}`, so nobody can tell whether they changed"
         raise RunError(Diagnostic("MS052", message, help="restore the checkpoint from a copy"))
-    now = {url: _modified(spark, url) for url, _ in noted}
-    return [ChangedInput(unquote(url), gone=now[url] is None) for url, time in noted if now[url] != time]
+    read = [(url, time) for url, time in noted if pinned is None or normal(url) in pinned]
+    now = {url: _modified(spark, url) for url, _ in read}
+    return [ChangedInput(unquote(url), gone=now[url] is None) for url, time in read if now[url] != time]
 
 
 def noted_files(notes: Storage, start: Any, end: Any) -> list[tuple[str, int]] | None:

@@ -167,13 +167,18 @@ class FileSource(Source):
             return progress.seen
         if self.format != "parquet" or not self.recursive:
             return None
+        return held_rows(progress, self._pinned(context))
+
+    def changed(self, spark: SparkSession, notes: Storage, start: Any, end: Any, context: NodeContext) -> list[ChangedInput]:
+        return changes(spark, notes, start, end, self._pinned(context))
+
+    def _pinned(self, context: NodeContext) -> frozenset[str] | None:
+        """The files of a bounded source; Spark's notes also name files that came later and are not read."""
         if "pinned" not in context.memory:
             pinned = pinned_files(context.storage)
             context.memory["pinned"] = None if pinned is None else frozenset(pinned)
-        return held_rows(progress, context.memory["pinned"])
-
-    def changed(self, spark: SparkSession, notes: Storage, start: Any, end: Any) -> list[ChangedInput]:
-        return changes(spark, notes, start, end)
+        found: frozenset[str] | None = context.memory["pinned"]
+        return found
 
     def table(self, spark: SparkSession, context: NodeContext) -> DataFrame:
         schema = self.output() or self.discover(spark, context)

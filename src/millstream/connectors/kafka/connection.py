@@ -142,8 +142,7 @@ class KafkaComponent(RegistryComponent):
     @property
     def exposed(self) -> str:
         hosts = [server.rpartition(":")[0] for server in self.bootstrap_servers.split(",")]
-        plain = self.security.protocol == "SASL_PLAINTEXT" and self.security.mechanism in {"PLAIN", "OAUTHBEARER"}
-        return "security" if plain and not all(is_loopback(host) for host in hosts) else ""
+        return "security" if self.security.protocol == "SASL_PLAINTEXT" and not all(is_loopback(host) for host in hosts) else ""
 
     @contextmanager
     def asking(self, spark: SparkSession, known: bool) -> Iterator[KafkaAdmin]:

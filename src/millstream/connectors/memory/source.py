@@ -132,8 +132,6 @@ class MemorySource(Source):
 
     def rows_read(self, progress: Progress, context: NodeContext) -> int:
         sizes = [part.num_rows for part in self._parts()]
-        if len(self.batches) <= 1 and not self.rows_per_epoch:
-            return sum(sizes)
         return sum(sizes[_number(progress.start) + 1 : _number(progress.end) + 1])
 
     def _table(self) -> pa.Table:

@@ -109,7 +109,7 @@ class Source(Component):
         """How many rows between two offsets are gone."""
         return 0
 
-    def changed(self, spark: SparkSession, notes: Storage, start: Any, end: Any) -> list[ChangedInput]:
+    def changed(self, spark: SparkSession, notes: Storage, start: Any, end: Any, context: NodeContext) -> list[ChangedInput]:
         """What lies between two offsets and is not as it was when they were planned. `notes` is Spark's folder for the
         source in the query's checkpoint. Asked before an epoch is repeated.
         """

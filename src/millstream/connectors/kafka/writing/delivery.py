@@ -134,8 +134,8 @@ class Delivery:
 
 
 def _differ(plan: Plan, found: Plan) -> bool:
-    """Whether a repeated epoch has other messages. Plans of an older version do not tell."""
-    return bool(plan.hash) and (found.rows != plan.rows or found.hash not in ("", plan.hash))
+    """Whether a repeated epoch has other messages. Plans of an older version have no hash."""
+    return found.rows != plan.rows or (bool(plan.hash) and found.hash not in ("", plan.hash))
 
 
 def _other_rows(epoch: Epoch, plan: Plan, found: Plan) -> Diagnostic:

@@ -63,13 +63,15 @@ class Changes:
     changed: Literal["fail", "ignore"]
     all_columns: bool
     """Whether the source reads whatever columns there are, so that a new one matters."""
+    durable: bool
+    """Whether what is spooled must survive a power cut."""
 
     def first(self) -> Offset:
         return {"chunk": 0}
 
     def latest(self) -> Offset:
         """Spool what is there, and say how far that goes."""
-        spool = Spool(opened(self.url))
+        spool = Spool(opened(self.url, self.durable))
         with locked(self.address, self.names.slot) as connection:
             found = state(connection, self.names)
             require_published(found, self.names)
@@ -84,11 +86,11 @@ class Changes:
         return {"chunk": last.number}
 
     def parts(self, start: Offset, end: Offset) -> list[str]:
-        spool = Spool(opened(self.url))
+        spool = Spool(opened(self.url, self.durable))
         return [path for number in range(start["chunk"] + 1, end["chunk"] + 1) for path in spool.chunk(number).files]
 
     def read(self, part: str) -> Iterator[pa.RecordBatch]:
-        yield from Spool(opened(self.url)).batches(part)
+        yield from Spool(opened(self.url, self.durable)).batches(part)
 
     def _table(self, found: State, spool: Spool) -> Chunk:
         """All rows of the table as the first chunk."""

@@ -30,7 +30,7 @@ def following(options: PostgresSourceOptions, mode: CdcMode, table: Table, conte
     shape = Shape(f"{table.schema}.{table.name}", table.arrow, key, options.unchanged)
     snapshot, all_columns = mode.snapshot == "initial", not options.columns
     what = (options.truncate, options.on_schema_change, all_columns)
-    return Changes(address, table, names, shape, start, context.storage.url, snapshot, *what)
+    return Changes(address, table, names, shape, start, context.storage.url, snapshot, *what, durable=context.storage.durable)
 
 
 def slot_name(pipeline: str, source: str) -> str:

@@ -21,9 +21,9 @@ class Place(Protocol):
     def names(self, path: str = "") -> list[str]: ...
 
 
-def opened(url: str) -> Place:
+def opened(url: str, durable: bool = True) -> Place:
     """The folder at a URL."""
-    return LocalStorage(Path(url.removeprefix("file://"))) if is_local(url) else RemotePlace(url)
+    return LocalStorage(Path(url.removeprefix("file://")), durable) if is_local(url) else RemotePlace(url)
 
 
 class RemotePlace:
