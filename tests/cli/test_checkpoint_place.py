@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.cli.test_commands import millstream
 
 from millstream import StreamEnvironment
 from millstream.engine.access import Place
@@ -47,7 +48,7 @@ def test_a_job_is_done_once_from_whichever_directory(
     assert SparkEngine(spark).run(beside(), RunOptions()).epochs == 1
     monkeypatch.chdir(tmp_path / "p")
     assert SparkEngine(spark).run(beside(), RunOptions()).epochs == 0
-    assert json.loads((tmp_path / "p/.millstream/w/_millstream/pipeline.json").read_text())["home"] is True
+    assert json.loads((tmp_path / "p/.millstream/w/_millstream/pipeline.json").read_text())["home"] == "w.yaml"
 
 
 def test_a_checkpoint_in_the_working_directory_is_named(beside: Callable[[], Topology], tmp_path: Path) -> None:
@@ -61,10 +62,24 @@ def test_a_checkpoint_in_the_working_directory_is_named(beside: Callable[[], Top
     assert checkpoint_of(beside()) == str(tmp_path / "p/.millstream/w")
 
 
-@pytest.mark.parametrize("more", [{"home": True}, {"pipeline": "other"}])
+@pytest.mark.parametrize("more", [{"home": "w.yaml"}, {"home": "."}, {"pipeline": "other"}])
 def test_one_that_belongs_to_another_file_is_left_alone(beside: Callable[[], Topology], tmp_path: Path, more: dict[str, Any]) -> None:
+    (tmp_path / "w.yaml").touch()
     keep(tmp_path / ".millstream/w", **more)
     assert checkpoint_of(beside()) == str(tmp_path / "p/.millstream/w")
+
+
+def test_one_whose_file_was_moved_is_named(beside: Callable[[], Topology], tmp_path: Path) -> None:
+    keep(tmp_path / ".millstream/w", home="w.yaml")
+    with pytest.raises(RunError, match="MS148"):
+        checkpoint_of(beside())
+
+
+def test_a_check_warns_of_it_and_goes_on(beside: Callable[[], Topology], tmp_path: Path) -> None:
+    keep(tmp_path / ".millstream/w")
+    done = millstream(tmp_path, "check", "p/w.yaml", "--format", "json")
+    told = json.loads(done.stdout)
+    assert (done.returncode, told["is_valid"], [each["code"] for each in told["warnings"]]) == (0, True, ["MS148"])
 
 
 def test_a_place_that_cannot_be_written_is_said(beside: Callable[[], Topology], tmp_path: Path) -> None:

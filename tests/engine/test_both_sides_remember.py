@@ -133,6 +133,9 @@ def test_a_hole_is_accepted_by_name_and_only_once(project: Project) -> None:
     assert len(project.counts("one")) == 30 and project.whole("two")
     shutil.rmtree("out/one")
     assert "lacks epoch 5" in project.refused()
+    told = ("delivering again: `one` epoch 5", "delivered again: `one` epoch 5")
+    accepted = "still missing, since an earlier run has accepted that: `one` epochs 2 to 4"
+    assert project.go(redeliver=True).notes == (*told, accepted)
 
 
 def test_a_target_of_another_history_is_refused(project: Project) -> None:

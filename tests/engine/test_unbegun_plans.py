@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -29,6 +30,24 @@ def test_a_plan_that_never_ran_is_no_obstacle(pipeline: Callable[..., Topology],
     assert (seen.committed, seen.changes) == (-1, ())
     run(changed)
     assert [row["n"] for row in changed.node("out").component.rows()] == [5], "with the new rows, not with a copy of the old ones"
+
+
+def test_where_the_input_ends_is_decided_by_the_start_that_reads_it(
+    pipeline: Callable[..., Topology], run: Callable[..., Report], tmp_path: Path
+) -> None:
+    text = """
+        sources: {o: {type: file, path: in, format: json, schema: {id: int64, user: string}, mode: {type: bounded}}}
+        transforms: {t: {type: sql, sql: "SELECT id, from_json(user, 'no schema') AS x FROM o"}}
+        sinks: {out: {type: memory, from: t}}
+    """
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in/a.json").write_text('{"id": 1}')
+    with pytest.raises(MillstreamError, match="MS066"):
+        run(pipeline(text))
+    (tmp_path / "in/b.json").write_text('{"id": 2}')
+    good = pipeline(text.replace("from_json(user, 'no schema')", "user"))
+    run(good)
+    assert sorted(row["id"] for row in good.node("out").component.rows()) == [1, 2]
 
 
 def test_once_an_epoch_is_planned_the_plan_stays(pipeline: Callable[..., Topology], run: Callable[..., Report]) -> None:

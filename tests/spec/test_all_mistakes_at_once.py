@@ -90,3 +90,13 @@ transforms: {t: {type: window, from: o, window: {type: tumbling, size: 1m}, aggr
 sinks: {p: {type: print, from: t}}
 """
     assert [finding.code for finding in loads(text).diagnostics] == ["MS006"]
+
+
+def test_an_unknown_input_of_a_broken_node_is_told_too() -> None:
+    text = """
+sources: {raw: {type: memory, rows: [{id: 1}]}}
+transforms: {v: {type: filter, from: rw, condition: id > 1}}
+sinks: {p: {type: print, from: v}}
+"""
+    found = [(each.code, each.help) for each in loads(text).errors]
+    assert found == [("MS007", ""), ("MS006", "did you mean `where`, which is missing?"), ("MS012", "did you mean `raw`?")]

@@ -52,8 +52,8 @@ class Checkpoint:
         self.storage, self.pipeline = storage, pipeline
         self._lease: Lease | None = None
 
-    def claim(self, home: bool = False) -> Lease:
-        """Take the lease and make sure that the progress is this pipeline's. `home`: it lies beside the pipeline's file, by default."""
+    def claim(self, home: str = "") -> Lease:
+        """Take the lease and make sure that the progress is this pipeline's. `home`: the pipeline's file, where it lies beside that."""
         if isinstance(self.storage, LocalStorage):
             with writable(self.storage.url):
                 for folder in (self.storage.root, self.storage.root / "queries"):
@@ -124,9 +124,9 @@ class Checkpoint:
             message = f"`{self.storage.url}` is half a copy of a checkpoint: copying was cut short"
             raise RunError(Diagnostic("MS056", message, help="make the copy again, with the same command"))
 
-    def _identify(self, home: bool) -> None:
+    def _identify(self, home: str) -> None:
         self.require_whole()
-        path, own = f"{OWN}/pipeline.json", {"pipeline": self.pipeline, "format": 1} | ({"home": True} if home else {})
+        path, own = f"{OWN}/pipeline.json", {"pipeline": self.pipeline, "format": 1} | ({"home": home} if home else {})
         if self.storage.put_once(path, json.dumps(own).encode()):
             if self.storage.names("queries"):
                 raise RunError(damaged(self.storage.url, "it holds queries, and not the name of their pipeline"))
@@ -136,7 +136,7 @@ class Checkpoint:
         if owner != self.pipeline:
             message = f"the checkpoint `{self.storage.url}` belongs to pipeline `{owner}`, not to `{self.pipeline}`"
             raise RunError(Diagnostic("MS051", message, help=f"use another `settings.checkpoint`, or name the pipeline `{owner}` again"))
-        if home and not found.get("home"):
+        if home and found.get("home") != home:
             self.storage.put(path, json.dumps(own).encode())
 
 

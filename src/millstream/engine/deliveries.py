@@ -36,8 +36,7 @@ class Lack:
 
     @property
     def named(self) -> str:
-        first, last = self.epochs[0], self.epochs[-1]
-        return f"epoch {first}" if first == last else f"epochs {first} to {last}"
+        return _named(self.epochs[0], self.epochs[-1])
 
     def diagnostic(self) -> Diagnostic:
         holds = f"the last epoch that it holds is {self.held}" if self.held >= 0 else "it holds none of this query's epochs"
@@ -48,9 +47,14 @@ class Lack:
             detail = f"the rows were written to `{self.before}`, and the target is `{now}` now; nothing was written"
             help_ = f"go back to that target (a relative path begins in the working directory); or {ways}"
         else:
-            detail = f"it was restored from an older copy, emptied, or is another target{f': `{now}`' if now else ''}; nothing was written"
+            other = f"another target: `{now}`" if now else "another target"
+            detail = f"perhaps it was restored from an older copy, its ledger was deleted, or it is {other}; nothing was written"
             help_ = f"restore it, or {ways}"
         return Diagnostic("MS140", message, self.sink.span, detail=detail, help=help_)
+
+
+def _named(first: int, last: int) -> str:
+    return f"epoch {first}" if first == last else f"epochs {first} to {last}"
 
 
 def _place(sink: Node) -> str:
@@ -93,6 +97,11 @@ class Deliveries:
             self._note["holes"].setdefault(lack.sink.name, []).append([lack.epochs[0], lack.epochs[-1]])
             self._note["sinks"][lack.sink.name] = lack.epochs.stop
         self._write(self._note["sinks"])
+
+    def accepted(self, sinks: Iterable[str]) -> list[str]:
+        """The holes that are on record."""
+        holes = self._note["holes"]
+        return [f"`{sink}` {_named(first, last)}" for sink in sinks for first, last in holes.get(sink, ())]
 
     def lacking(self, sinks: Iterable[Node], epoch_of: Callable[[Node, int, str], Epoch], recall: Recall) -> list[Lack]:
         """What targets do not hold of what they have received. A target of another history is refused at once."""

@@ -28,7 +28,7 @@ from millstream.observe.report import Report
 from millstream.plan.components import Source
 from millstream.plan.confidences import unreadable
 from millstream.plan.cutting import QueryPlan, cut
-from millstream.plan.places import FOLDER
+from millstream.plan.places import FOLDER, home_of
 from millstream.plan.rules import check
 from millstream.plan.running import RunOptions, checkpoint_of
 from millstream.plan.topology import Topology
@@ -66,7 +66,7 @@ class SparkEngine:
         recorder = Recorder(topology.name)
         if is_local(url):
             checkpoint = Checkpoint(open_storage(url, durable=topology.settings.durable), topology.name)
-            lease = checkpoint.claim(home=topology.settings.checkpoint is None)
+            lease = checkpoint.claim(home=home_of(topology))
             try:
                 if is_done(topology, queries, checkpoint, options, recorder):
                     return _report(recorder, url, {})

@@ -125,11 +125,13 @@ class EpochLoop:
             frames.release()
         if self.redelivers is None:
             self.deliveries.received(plan.sinks, number)
+        else:
+            skipped = []  # the other sinks are not asked for anything
         self.planned_at = None
         self.scans[number] = frames.scans
         self.finished = Finished(number, offsets_of(plan, entry))
         facts = EpochFacts(plan.name, number, time.monotonic() - started, {}, dropped, tuple(skipped), (), late, watermark, lost)
-        self._note(plan, staged, facts)
+        self._note(plan, staged, facts, frames.collapsed)
         self._tally(plan)
         if entry.flushes or (self.bounded and self._exhausted(plan, entry)):
             self.finished_at = number
@@ -280,7 +282,7 @@ class EpochLoop:
         store = self.lowering.store
         return KeptLedger(store, epoch.query, sink.name) if store and not _sink(sink).holds_ledger else None
 
-    def _note(self, plan: QueryPlan, staged: list[tuple[Node, Staged, Epoch]], facts: EpochFacts) -> None:
+    def _note(self, plan: QueryPlan, staged: list[tuple[Node, Staged, Epoch]], facts: EpochFacts, collapsed: set[str]) -> None:
         rows = _rows(staged)
         letters = {sink.name: plan.rejecting(sink) for sink in plan.sinks}
         belated = {sink.name for sink in plan.sinks if plan.belated(sink)}
@@ -289,7 +291,7 @@ class EpochLoop:
         self.recorder.epoch(replace(facts, rows_out=rows, rejected={**facts.rejected, **told}, committed=committed))
         known: dict[str, int] = {}
         for sink in plan.sinks:
-            plain = sink.inputs and sink.name not in belated and not letters[sink.name] and not sink.isolates
+            plain = sink.inputs and sink.name not in belated | collapsed and not letters[sink.name] and not sink.isolates
             if plain and sink.name in rows and plan.node(sink.inputs[0]).kind == "transform":
                 known[sink.inputs[0]] = rows[sink.name]
         for name, count in known.items():

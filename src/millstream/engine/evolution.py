@@ -14,6 +14,7 @@ from typing import Any
 
 from millstream.engine.checkpoint import OWN, Checkpoint, QueryCheckpoint
 from millstream.errors import Diagnostic, RunError
+from millstream.plan.components import Source
 from millstream.plan.cutting import QueryPlan, cut
 from millstream.plan.document import from_document, functions_of, node_document, to_document
 from millstream.plan.function_rules import calls_of
@@ -71,10 +72,15 @@ def admit(topology: Topology, plan: QueryPlan, checkpoint: Checkpoint, accept_ch
 
 def _forget_unbegun(topology: Topology, plan: QueryPlan, checkpoint: Checkpoint) -> None:
     """A query without a planned epoch has no progress that its plan could be bound to. What it and its changed nodes have kept
-    goes, except for what a query that has begun reads too.
+    goes, except for what a query that has begun reads too. So does where the inputs of a bounded query end: nothing of them was read.
+    (A source that goes on keeps where it begins: `latest` means the first start.)
     """
     stored = _stored(checkpoint, plan.name)
-    changed = {change.node for change in _compared(stored, plan)} if stored and not _begun(checkpoint, plan.name) else set()
+    if not stored or _begun(checkpoint, plan.name):
+        return
+    changed = {change.node for change in _compared(stored, plan)}
+    if plan.bounded:
+        changed |= {node.name for node in plan.sources if isinstance(node.component, Source) and node.component.rereads}
     if changed:
         begun = [other for other in cut(topology) if _begun(checkpoint, other.name)]
         shared = {node.name for other in begun for node in other.nodes}

@@ -49,6 +49,8 @@ class EpochFrames:
         self._materialised: set[str] = set()
         self.scans = 0
         """How often the root has been read."""
+        self.collapsed: set[str] = set()
+        """Sinks that get the last row of each key only: their counts say nothing about the node above."""
         self._adopt_root(root)
 
     def rows(self, name: str, reader: Node | None = None) -> DataFrame:
@@ -85,7 +87,10 @@ class EpochFrames:
         """The last row of each key, where the sink wants no more."""
         assert isinstance(sink.component, Sink)
         key = sink.component.collapses(rows.columns, self._lowering.context(sink, self._clock))
-        return last_per_key(rows, key) if key else rows
+        if not key:
+            return rows
+        self.collapsed.add(sink.name)
+        return last_per_key(rows, key)
 
     def for_table(self, table: Node) -> DataFrame:
         """What a dynamic table is filled with in this epoch."""

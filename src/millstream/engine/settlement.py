@@ -45,6 +45,8 @@ class Settlement:
             if not self._redeliver(lacks, loop_on):
                 return False
             self.recorder.note(f"delivered again: {named}")
+            for hole in self.loop.deliveries.accepted(lack.sink.name for lack in lacks):
+                self.recorder.warn(f"still missing, since an earlier run has accepted that: {hole}")
         elif self.options.accept_target:
             self.loop.deliveries.accept(lacks)
             self.recorder.warn(f"accepted as missing in the target: {named}")

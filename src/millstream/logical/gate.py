@@ -29,6 +29,7 @@ PLAIN = {
     "RebalancePartitions",
     "EventTimeWatermark",
     "CollectMetrics",
+    "PipeOperator",
 }
 """Nodes that give the columns of their child."""
 PYTHON = {"MapInArrow", "MapInPandas", "MapInPython", "PythonMapInArrow", "MapPartitions", "SerializeFromObject", "DeserializeToObject"}
@@ -119,12 +120,13 @@ def totals(frame: DataFrame) -> list[frozenset[str]] | Refusal:
     """
     plan = plans.analysed(frame)
     steps: list[Plan] = []
-    while plans.kind(plan) in {"Project", "SubqueryAlias"} and not plans.input_name(plan):
+    while plans.kind(plan) in {"Project", "SubqueryAlias", "PipeOperator"} and not plans.input_name(plan):
         steps.append(plan)
         plan = plans.children(plan)[0]
     try:
         if plans.kind(plan) != "Aggregate":
-            raise _Refused(f"{_ABOVE.get(plans.kind(plan), plans.kind(plan))} above running totals", plan)
+            step = _ABOVE.get(plans.kind(plan), f"the step `{plans.kind(plan)}`")
+            raise _Refused(f"{step} above running totals is not supported yet: a new total would have to take its rows back", plan)
         _Walk({}).visit(plans.children(plan)[0])
         _require_plain_keys(plan)
     except _Refused as found:

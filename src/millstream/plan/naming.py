@@ -9,6 +9,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from millstream.errors import nearest
+from millstream.plan import types
 from millstream.plan.builtins import AGGREGATES, BUILTINS
 from millstream.plan.changelog import OPS, SEQUENCE
 from millstream.plan.query import Place, Query, is_aggregate, place_of
@@ -50,6 +51,15 @@ def _unknown(query: Query, level: Level) -> Iterator[Misnamed]:
             if names[1].lower() not in [name.lower() for name in fields]:
                 message = f"unknown field `{names[1]}` of `{names[0]}`"
                 yield Misnamed("MS024", message, nearest(names[1], fields), place_of(query.text, column.parts[-len(names) + 1]))
+        elif len(names) > 1 and _is_plain(kind):
+            yield Misnamed(
+                "MS024", f"`{names[0]}` has no field `{names[1]}`: it is {types.name_of(kind)}", "", place_of(query.text, column)
+            )
+
+
+def _is_plain(kind: pa.DataType) -> bool:
+    """Whether values of a type have no parts that could be named."""
+    return any(is_one(kind) for is_one in (pa.types.is_primitive, pa.types.is_string, pa.types.is_binary, pa.types.is_decimal))
 
 
 def _ambiguous(query: Query, level: Level) -> Iterator[Misnamed]:
@@ -66,6 +76,12 @@ def _ambiguous(query: Query, level: Level) -> Iterator[Misnamed]:
 
 def _ungrouped(query: Query, level: Level) -> Iterator[Misnamed]:
     select, group = level.select, level.select.args.get("group")
+    if (where := select.args.get("where")) and (calls := [node for node in where.walk() if _adds_up(node, select)]):
+        message = f"WHERE looks at one row, and `{calls[0].sql(dialect='spark')}` needs many"
+        yield Misnamed(
+            "MS160", message, "aggregate in a query of its own, by `window(…)`, and put the condition above it", place_of(query.text, where)
+        )
+        return
     if not aggregates(select) or (group is not None and (not group.expressions or any(group.args.get(each) for each in _OTHER_GROUPS))):
         return
     keys = [resolved(select, key).unalias() for key in group.expressions] if group is not None else []
@@ -78,6 +94,10 @@ def _ungrouped(query: Query, level: Level) -> Iterator[Misnamed]:
             help_ = f"add it to GROUP BY, or take one of the group's values: `first({column.name})`, `max({column.name})`"
             message = f"`{column.name}` is neither grouped by nor aggregated"
             yield Misnamed("MS160", message, help_, place_of(query.text, column))
+
+
+def _adds_up(node: exp.Expr, select: exp.Select) -> bool:
+    return is_aggregate(node) and node.parent_select is select and not node.find_ancestor(exp.Window)
 
 
 _OTHER_GROUPS = ("grouping_sets", "cube", "rollup", "totals", "all")

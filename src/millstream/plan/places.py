@@ -1,13 +1,14 @@
 """The default place of a checkpoint: beside the pipeline's file, so that it is found from every working directory.
 
-A checkpoint may also lie in the working directory: put there by a `--checkpoint` flag, or by a version that knew no other place. A run
-that started a second one beside the file would deliver every row again, so it is refused. One that is known to belong to the
-pipeline in its own directory (`home` in its `pipeline.json`) is left alone.
+A checkpoint may also lie in the working directory: put there by a `--checkpoint` flag, by a version that knew no other place, or by a
+pipeline that was moved since. A run that started a second one beside the file would deliver every row again, so it is refused. One that
+belongs to a pipeline whose file is still there (`home` in its `pipeline.json`: the file's name) is left alone.
 """
 
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +21,25 @@ _OWNER = "_millstream/pipeline.json"
 
 def default_checkpoint(topology: Topology) -> str:
     """The folder beside the pipeline's file; a RunError when progress is kept in the working directory instead."""
-    chosen, other = topology.directory / FOLDER / topology.name, Path(FOLDER) / topology.name
+    chosen, other = Path(os.path.normpath(topology.directory / FOLDER / topology.name)), Path(FOLDER) / topology.name
     if _owner(chosen) is None and chosen.resolve() != other.resolve():
         owner = _owner(other)
-        if owner is not None and owner.get("pipeline") == topology.name and not owner.get("home"):
+        if owner is not None and owner.get("pipeline") == topology.name and not _lives_beside(other, owner.get("home")):
             raise RunError(_misplaced(topology.name, chosen, other.absolute()))
     return str(chosen)
+
+
+def home_of(topology: Topology) -> str:
+    """The file that a checkpoint in the default place lies beside; `.` for a Python program, and nothing for one in another place."""
+    if topology.settings.checkpoint is not None:
+        return ""
+    files = [Path(node.span.file) for node in topology.nodes if node.span is not None]
+    return files[0].name if files and files[0].parent.resolve() == topology.directory.resolve() else "."
+
+
+def _lives_beside(checkpoint: Path, home: object) -> bool:
+    """Whether the pipeline that a checkpoint belongs to is still in its directory."""
+    return isinstance(home, str) and bool(home) and (checkpoint.parent.parent / home).exists()
 
 
 def _owner(checkpoint: Path) -> dict[str, Any] | None:

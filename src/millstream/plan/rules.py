@@ -240,7 +240,7 @@ def _path_back(topology: Topology, name: str) -> list[str]:
         path = stack.pop()
         for parent in topology.by_name[path[-1]].inputs:
             if parent == name:
-                return [*reversed(path), path[0]] if len(path) > 1 else [name, name]
+                return [name, *reversed(path)]
             if parent in topology.by_name and parent not in seen:
                 seen.add(parent)
                 stack.append([*path, parent])

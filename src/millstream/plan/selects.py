@@ -90,7 +90,7 @@ def resolved(select: exp.Select, key: exp.Expr) -> exp.Expr:
         return select.selects[int(key.this) - 1]
     if isinstance(key, exp.Column) and len(key.parts) == 1:
         aliases = [item for item in select.selects if isinstance(item, exp.Alias) and item.alias.lower() == key.name.lower()]
-        return next((item for item in aliases if not _reads(item, key.name)), key)
+        return next((item for item in aliases if not _reads(item, key.name) and not any(map(is_aggregate, item.walk()))), key)
     return key
 
 

@@ -30,6 +30,8 @@ class NodeBuilder:
     def __init__(self, registry: Registry, problems: list[Diagnostic], connections: Mapping[str, Map]) -> None:
         self.registry, self.problems, self.connections = registry, problems, connections
         self.broken_names: set[str] = set()
+        self.broken_inputs: list[tuple[str, Scalar]] = []
+        """What nodes that could not be built read, by their `from`."""
         self.repaired_names: set[str] = set()
         self.unclear_names: set[str] = set()
         self.broken_functions: set[str] = set()
@@ -44,6 +46,7 @@ class NodeBuilder:
             node = self._node(kind, name, block, tree.keys[name])
             if node is None:
                 self.broken_names.add(name)
+                self.broken_inputs += [(f"{kind} `{name}`", each) for each in _inputs(block)]
             else:
                 yield node
 
@@ -179,3 +182,9 @@ def _aimed(finding: Diagnostic, span: Span) -> Diagnostic:
     return (
         Diagnostic(finding.code, finding.message, span, finding.level, finding.detail, finding.help) if finding.code == "MS007" else finding
     )
+
+
+def _inputs(block: Tree) -> list[Scalar]:
+    """The names that a block says it reads."""
+    given = block.entries.get("from") if isinstance(block, Map) else None
+    return [each for each in (given.items if isinstance(given, Items) else [given]) if isinstance(each, Scalar)]

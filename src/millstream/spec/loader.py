@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -89,9 +89,16 @@ class _Loader:
         directory = self.path.parent.absolute()
         topology = Topology(name, tuple(nodes), settings, connections, tests, directory, origins, functions=functions)
         checked = check(topology, dict.fromkeys(builder.unclear_names))
-        findings = without_echoes(checked, topology, builder, self.problems)
+        findings = [*self._unknown_inputs(builder, topology), *without_echoes(checked, topology, builder, self.problems)]
         findings = [_at_name(finding, root) for finding in findings]
         return Loaded(topology, tuple(dict.fromkeys([*self.problems, *findings])))
+
+    def _unknown_inputs(self, builder: NodeBuilder, topology: Topology) -> Iterator[Diagnostic]:
+        """Names that nodes with a mistake read: the rules see only nodes that could be built."""
+        known = {*topology.by_name, *builder.broken_names}
+        for what, name in builder.broken_inputs:
+            if str(name.value) not in known:
+                yield Diagnostic("MS012", f"unknown input `{name.value}` of {what}", name.span, help=nearest(str(name.value), known))
 
     def _root(self, text: str) -> Map:
         reader = Reader(str(self.path), text)

@@ -5,7 +5,7 @@ A misspelt required option is one mistake and would be two findings (unknown and
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from typing import Any, get_args
 
@@ -51,7 +51,9 @@ def diagnose(
         if columns := (detail.get("ctx") or {}).get("columns"):
             shown |= {(*place, column): _wrong_column(place, column, reason, tree, what) for column, reason in columns.items()}
         elif not _outdone(place, detail, placed):
-            shown.setdefault((place, detail["type"] == "missing" and detail["loc"]), _diagnostic(detail, place, tree, what, models))
+            needed = [str(other["loc"][-1]) for other in found if other["type"] == "missing" and other["loc"][:-1] == detail["loc"][:-1]]
+            key = (place, detail["type"] == "missing" and detail["loc"])
+            shown.setdefault(key, _diagnostic(detail, place, tree, what, needed, models))
     return list(shown.values())
 
 
@@ -83,8 +85,11 @@ def _models_in(annotation: Any) -> list[type[BaseModel]]:
     return [model for part in get_args(annotation) for model in _models_in(part)]
 
 
-def unknown_field(name: str, what: str, span: Span, known: Iterable[str]) -> Diagnostic:
+def unknown_field(name: str, what: str, span: Span, known: Sequence[str], needed: Sequence[str] = ()) -> Diagnostic:
+    """`needed` are fields that must be given and are not: an unknown one that resembles no other is meant for the only one of them."""
     help_ = "inside {…} a text with a comma is quoted" if " " in name else nearest(name, known)
+    if len(needed) == 1 and not get_close_matches(name, known, n=1, cutoff=0.8):
+        help_ = f"did you mean `{needed[0]}`, which is missing?"
     return Diagnostic("MS006", f"unknown field `{name}` in {what}", span, help=help_)
 
 
@@ -117,12 +122,14 @@ def _without_echoes(details: list[ErrorDetails], models: list[type[BaseModel]]) 
     return [detail for detail in details if not (detail["type"] == "missing" and detail["loc"] in meant)]
 
 
-def _diagnostic(detail: ErrorDetails, place: tuple[Any, ...], tree: Tree, what: str, models: list[type[BaseModel]]) -> Diagnostic:
+def _diagnostic(
+    detail: ErrorDetails, place: tuple[Any, ...], tree: Tree, what: str, needed: list[str], models: list[type[BaseModel]]
+) -> Diagnostic:
     kind, name = detail["type"], str(place[-1]) if place else ""
     context: dict[str, Any] = detail.get("ctx") or {}
     if kind == "extra_forbidden":
         inside = f"`{place[-2]}` of {what}" if len(detail["loc"]) > 1 and len(place) > 1 else what
-        return unknown_field(name, inside, locate(tree, place, key=True), fields_at(detail["loc"][:-1], models))
+        return unknown_field(name, inside, locate(tree, place, key=True), fields_at(detail["loc"][:-1], models), needed)
     if kind == "missing":
         return Diagnostic("MS007", f"{what} needs `{name}`", locate(tree, place[:-1], key=True))
     span = locate(tree, place)

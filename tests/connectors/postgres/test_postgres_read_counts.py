@@ -31,3 +31,19 @@ def test_a_judging_sink_does_not_halve_them(postgres: Database, pipeline: Callab
     nodes = run(topology).nodes
     assert (nodes["events"].rows_out, nodes["pg"].rows_in, nodes["bad"].rows_in) == (11, 9, 2)
     assert (nodes["events"].rejected, nodes["pg"].rejected) == (1, 1)
+
+
+def test_a_changelog_is_counted_before_its_rows_are_collapsed(
+    postgres: Database, pipeline: Callable[..., Topology], run: Callable[..., Report]
+) -> None:
+    schema = postgres.schema()
+    rows = [{"id": n % 2, "v": n, "_op": "u"} for n in range(6)]
+    topology = pipeline(f"""
+        connections: {{postgres: {postgres.connection}}}
+        sources: {{changes: {{type: memory, rows: {json.dumps(rows)}}}}}
+        transforms: {{doubled: {{type: sql, sql: "SELECT id, v * 2 AS v FROM changes"}}}}
+        sinks: {{pg: {{type: postgres, from: doubled, schema: {schema}, table: t, primary_key: id}}}}
+    """)
+    nodes = run(topology).nodes
+    assert (nodes["changes"].rows_out, nodes["pg"].rows_in) == (6, 2)
+    assert "doubled" not in nodes or nodes["doubled"].rows_out is None

@@ -29,11 +29,18 @@ _ROW_PREFIXES = (
 )
 
 
+_ABOUT_THE_TEXT = ("INVALID_SUBQUERY", "INVALID_INTERVAL_FORMAT", "INVALID_EXTRACT")
+"""Conditions about the query itself, and no row of its input."""
+
+
+_NO_EVENT_TIME = "a window goes by the column that `event_time` names, as it is: not by another one, nor by a value computed from it"
+
+
 def bad_row(text: str, nodes: Sequence[Node], where: str) -> Diagnostic | None:
     condition = CONDITION.search(text)
     if condition is None or not (condition[1].split(".")[0] in _ROW_CONDITIONS or condition[1].startswith(_ROW_PREFIXES)):
         return None
-    if condition[1].startswith(("INVALID_SUBQUERY", "INVALID_INTERVAL_FORMAT")):  # about the query's text, and no row of its input
+    if condition[1].startswith(_ABOUT_THE_TEXT) or "AnalysisException" in text:
         return None
     node, place = _sql_place(text, nodes)
     name = f"`{node.name}`" if node else f"a node above `{where}`"
@@ -50,7 +57,8 @@ def rejected_plan(text: str, nodes: Sequence[Node], where: str) -> Diagnostic | 
     node, place = _sql_place(text, nodes)
     node = node or named_node(nodes, where)
     name = f"`{node.name}`" if node else "the plan"
-    return Diagnostic("MS066", f"Spark rejects {name}: {sentence}", place or (node.span if node else None))
+    help_ = _NO_EVENT_TIME if condition is not None and condition[1].startswith("STREAMING_OUTPUT_MODE") else ""
+    return Diagnostic("MS066", f"Spark rejects {name}: {sentence}", place or (node.span if node else None), help=help_)
 
 
 def _sql_place(text: str, nodes: Sequence[Node]) -> tuple[Node | None, Span | None]:

@@ -70,7 +70,7 @@ def storage(text: str, nodes: Sequence[Node], where: str) -> Diagnostic | None:
     if re.search(
         r"Mkdirs failed|Not a directory|NotDirectoryException|ParentNotDirectoryException|FileAlreadyExistsException|Read-only file system",
         text,
-    ):
+    ) or (node is not None and node.kind == "sink" and "FileNotFoundError" in text):
         return Diagnostic("MS068", f"{name} could not write: {first_line(text)}", span)
     if "PATH_NOT_FOUND" in text or "FileNotFoundException" in text:
         return Diagnostic("MS060", f"{name}: {first_line(text)}", span)
