@@ -1,5 +1,7 @@
 """Every format is read, with its schema given or found; columns go by their names."""
 
+import csv
+import json
 from collections.abc import Callable
 from datetime import datetime
 from decimal import Decimal
@@ -8,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from millstream import committed_files
 from millstream.connectors.file.source import FileSource
 from millstream.errors import RunError
 
@@ -74,6 +77,21 @@ def test_csv_with_another_header_fails_instead_of_mixing_columns_up(spark: Any, 
     (folder / "b.csv").write_text("last,first\narbor,ann\n")
     with pytest.raises(Exception, match="header"):
         read(spark, context, rows, folder, format="csv", schema={"first": "string", "last": "string"})
+
+
+def test_csv_doubles_quotes_as_other_programs_do(
+    spark: Any, folder: Path, context: Callable, rows: Callable, pipeline: Callable, run: Callable
+) -> None:
+    texts = ['e "q"', '"', "back\\slash", "end\\", 'a,"b"', "plain", '\\"', "'"]
+    with (folder / "a.csv").open("w", newline="") as file:
+        csv.writer(file).writerows([["id", "name"], *enumerate(texts)])
+    schema = {"id": "int64", "name": "string"}
+    assert [row["name"] for row in read(spark, context, rows, folder, format="csv", schema=schema)] == texts
+    given = json.dumps([{"id": id, "name": name} for id, name in enumerate(texts)])
+    run(pipeline(f"sources: {{a: {{type: memory, rows: {given}}}}}\nsinks: {{b: {{type: file, from: a, path: written, format: csv}}}}\n"))
+    (written,) = committed_files("written")
+    with Path(written).open(newline="") as file:
+        assert [row["name"] for row in csv.DictReader(file)] == texts
 
 
 def test_csv_options_reach_spark(spark: Any, folder: Path, context: Callable, rows: Callable) -> None:

@@ -36,6 +36,8 @@ def _text(option: Any) -> Any:
 FormatOptions = Annotated[dict[str, str], BeforeValidator(_texts)]
 """Options of Spark's reader or writer for the format."""
 
+_QUOTES = {"escape": '"'}
+"""A quote inside quotes is doubled, as RFC 4180 and nearly every program have it; Spark's own default is a backslash."""
 DEAR = frozenset({"csv", "json", "text", "avro"})
 """Formats whose parsing costs more than keeping the rows."""
 
@@ -44,10 +46,10 @@ ROWS_CAN_BE_BAD = frozenset({"csv", "json"})
 
 READING: dict[str, dict[str, str]] = {
     # `columnPruning` off: a row that is too short is found even when its last columns are not wanted
-    "csv": {"header": "true", "columnPruning": "false"},
+    "csv": {"header": "true", "columnPruning": "false", **_QUOTES},
 }
 INFERRING: dict[str, dict[str, str]] = {
-    "csv": {"header": "true", "inferSchema": "true"},
+    "csv": {"header": "true", "inferSchema": "true", **_QUOTES},
     "json": {"mode": "DROPMALFORMED"},
     "parquet": {"mergeSchema": "true"},
     "orc": {"mergeSchema": "true"},
@@ -55,7 +57,7 @@ INFERRING: dict[str, dict[str, str]] = {
 # spark writes times to the millisecond unless told otherwise, and leaves nulls out
 _TIMES = {"timestampFormat": _TIME, "timestampNTZFormat": _LOCAL_TIME}
 WRITING: dict[str, dict[str, str]] = {
-    "csv": {"header": "true", **_TIMES},
+    "csv": {"header": "true", **_QUOTES, **_TIMES},
     "json": {"ignoreNullFields": "false", **_TIMES},
 }
 # how many bytes of shuffled rows make a byte of the file; measured, for files that compress neither well nor badly
