@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from millstream.errors import Diagnostic
     from millstream.observe.facts import NodeFacts, QueryFacts, Snapshot
     from millstream.observe.report import Report
     from millstream.plan.topology import Topology
@@ -52,7 +53,7 @@ class Live:
     def say(self, text: str) -> None:
         print(text, file=sys.stderr)
 
-    def failed(self, error: Exception) -> None:
+    def failed(self, found: Sequence[Diagnostic]) -> None:
         """Told by whoever shows the error."""
 
     def ended(self, report: Report) -> None:

@@ -83,7 +83,7 @@ def run(
             )
             report: Report = engine()().run(topology, options)
     except MillstreamError as error:
-        if lines is None and isinstance(view, EventLog) and not quiet:
+        if lines is None and not quiet:
             view.failed(error.diagnostics)
         raise _told(error, lines) from error.__cause__
     if format is Format.json:

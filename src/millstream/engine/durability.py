@@ -28,7 +28,7 @@ class Durability:
 
     def __init__(self, storage: Storage) -> None:
         self._root = storage.root if isinstance(storage, LocalStorage) and storage.durable else None
-        self._begun = False
+        self._begun, self._relied_on = False, -1
         self._known: dict[int, int] = {}
         self._folders: dict[Path, _Folder] = {}
 
@@ -53,8 +53,9 @@ class Durability:
 
     def committed(self, epoch: int) -> None:
         """To be called before somebody relies on Spark's own commit of an epoch."""
-        if self._root is not None and (path := self._root / f"commits/{epoch}").exists():
+        if self._root is not None and epoch != self._relied_on and (path := self._root / f"commits/{epoch}").exists():
             _sync_all([path], [path.parent])
+            self._relied_on = epoch
 
     def _noted(self, root: Path, index: int, offset: object) -> list[Path]:
         """The new files in Spark's log of a source. That of a file source can be long, and its names follow from the offset."""

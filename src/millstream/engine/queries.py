@@ -265,7 +265,7 @@ class RunningQuery:
         if self.plan.flushes and not progress.flushed() and progress.plan_flush(round(time.time() * 1000)):
             self.start()
             return
-        if self.plan.stateful and not self.bounded:
+        if self.plan.stateful and self.plan.output_mode == "append" and not self.bounded:
             self.recorder.note(f"query `{self.plan.name}`: what is still open stays open until the next run")
         self._end("done")
 

@@ -109,10 +109,12 @@ class PostgresSink(PostgresSinkOptions, PostgresDelivery):
         mode = self.mode or ("upsert" if context.primary_key else "append")
         if mode == "upsert" and not context.primary_key:
             message = f"sink `{context.name}` is to upsert, and its rows have no primary key"
-            raise RunError(Diagnostic("MS118", message, help="add `primary_key: COLUMN` to it"))
+            raise RunError(Diagnostic("MS118", message, help="add `primary_key: COLUMN` to it: columns that no two of its rows share"))
         if self.mode is None and mode == "append" and op_of(columns):
             message = f"sink `{context.name}` receives a changelog, and its rows have no primary key"
-            help_ = "add `primary_key: COLUMN`; or `mode: append`, to store what happened to each row"
+            help_ = (
+                "add `primary_key: COLUMN`, columns that no two of its rows share; or `mode: append`, to store what happened to each row"
+            )
             raise RunError(Diagnostic("MS118", message, help=help_))
         return mode
 
