@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from millstream.engine import execution
+from millstream.engine import execution, frames
 from millstream.observe.facts import Recorder
 from millstream.observe.report import Report
 from millstream.plan.topology import Topology
@@ -108,3 +108,25 @@ def test_rows_of_a_flushed_source_are_counted_once(pipeline: Callable[..., Topol
     """)
     )
     assert report.snapshot.nodes["o"].rows_out == 2
+
+
+@pytest.mark.parametrize("kind", ["{type: memory", "{type: file, path: out/NAME, format: json", "{type: print"])
+def test_no_job_is_run_to_count_bad_rows(
+    pipeline: Callable[..., Topology], run: Callable[..., Report], monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    monkeypatch.setattr(frames, "count_bad", lambda *_: {"typed": -1, "inv": -1, "small": -1})
+    report = run(
+        pipeline(f"""
+        sources: {{raw: {MEMORY}}}
+        transforms:
+          typed: {{type: sql, sql: "SELECT id, CAST(a AS INT) AS a FROM raw", on_error: {{dead_letter: bad}}}}
+          inv: {{type: sql, sql: "SELECT id, 1 / a AS a FROM typed", on_error: {{dead_letter: bad}}}}
+          small: {{type: sql, sql: "SELECT CAST(a AS TINYINT) AS a FROM raw", on_error: drop}}
+        sinks:
+          bad: {kind.replace("NAME", "bad")}}}
+          out: {kind.replace("NAME", "out")}, from: inv}}
+          other: {kind.replace("NAME", "other")}, from: small}}
+    """)
+    )
+    nodes = report.snapshot.nodes
+    assert {name: nodes[name].rejected for name in ("typed", "inv", "small")} == {"typed": 1, "inv": 1, "small": 1}

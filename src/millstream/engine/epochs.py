@@ -115,7 +115,7 @@ class EpochLoop:
             self._fill(plan, frames, clock)
             staged, skipped = self._stage(plan, frames, number, entry, clock)
             with _aborting(staged):
-                dropped = {**frames.dropped(), **frames.told_apart(_rows(staged))} if staged else {}
+                rejected = frames.bad_rows() if staged else {}
                 late = frames.late.counts() if frames.late else {}
                 watermark = self._keep_time(frames, self.planned_at) if self.watermarks else None
                 self.durability.computed()
@@ -130,7 +130,7 @@ class EpochLoop:
         self.planned_at = None
         self.scans[number] = frames.scans
         self.finished = Finished(number, offsets_of(plan, entry))
-        facts = EpochFacts(plan.name, number, time.monotonic() - started, {}, dropped, tuple(skipped), (), late, watermark, lost)
+        facts = EpochFacts(plan.name, number, time.monotonic() - started, {}, rejected, tuple(skipped), (), late, watermark, lost)
         self._note(plan, staged, facts, frames.collapsed)
         self._tally(plan)
         if entry.flushes or (self.bounded and self._exhausted(plan, entry)):

@@ -8,7 +8,7 @@ which of them are bad: its verdict and the dead letters must be the same when th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import cached_property, reduce
 
 from pyspark.sql import DataFrame
@@ -20,6 +20,7 @@ from millstream.engine.lateness import Lateness
 from millstream.engine.lowering import REJECT_TYPE, Lowering, finished, good, visible
 from millstream.engine.operators import Operators
 from millstream.engine.staging import stage_once
+from millstream.engine.tallies import Tally, count_bad
 from millstream.plan.components import REJECT, Sink
 from millstream.plan.cutting import QueryPlan
 from millstream.plan.document import functions_of
@@ -47,6 +48,7 @@ class EpochFrames:
         self._full: dict[str, DataFrame] = {}
         self._persisted: list[DataFrame] = []
         self._materialised: set[str] = set()
+        self._tallies: dict[str, Tally] = {}
         self.scans = 0
         """How often the root has been read."""
         self.collapsed: set[str] = set()
@@ -106,24 +108,27 @@ class EpochFrames:
         foreign = [step for step in self._above(node) if functions_of(step.component) or calls_of(step, self._plan.functions)]
         return not foreign and not self._varies(node)
 
-    def dropped(self) -> dict[str, int]:
-        """Bad rows of nodes that drop them: counted, since nobody else will."""
-        return self._counted(self._plan.dropping)
-
-    def told_apart(self, rows: Mapping[str, int]) -> dict[str, int]:
-        """Bad rows by node where several send theirs to one sink, in an epoch that has some; `rows` is what the sinks received."""
-        shared = [self._plan.rejecting(sink) for sink in self._plan.sinks if rows.get(sink.name)]
-        return self._counted(tuple(node for nodes in shared if len(nodes) > 1 for node in nodes))
-
-    def _counted(self, nodes: tuple[Node, ...]) -> dict[str, int]:
-        """One job per frame that holds bad rows of these nodes."""
+    def bad_rows(self) -> dict[str, int]:
+        """Bad rows of nodes that drop them or share a sink for them, which no sink counts. To be asked when the sinks have read theirs."""
         counts: dict[str, int] = {}
-        for holder in dict.fromkeys(map(self._holder, nodes)):
-            names = [node.name for node in nodes if self._holder(node) == holder]
-            found = self._bad(self._plan.node(holder)).where(F.col(REJECT).isNotNull())
-            (row,) = found.agg(*(F.count_if(F.col(f"{REJECT}.node") == name) for name in names)).collect()
-            counts |= dict(zip(names, row, strict=True))
+        for holder, names in self._tallied.items():
+            found = self._tallies[holder].read() if holder in self._tallies else None
+            counts |= found if found is not None else count_bad(self._bad(self._plan.node(holder)), names)
         return counts
+
+    @cached_property
+    def _tallied(self) -> dict[str, list[str]]:
+        """Frame → the nodes whose bad rows are counted in it"""
+        found: dict[str, list[str]] = {}
+        for node in self._plan.tallied:
+            found.setdefault(self._holder(node), []).append(node.name)
+        return found
+
+    def _observed(self, name: str, frame: DataFrame) -> DataFrame:
+        if name not in self._tallied:
+            return frame
+        self._tallies[name] = Tally(self._tallied[name])
+        return self._tallies[name].observe(frame)
 
     def _bad(self, node: Node) -> DataFrame:
         """The frame that holds a node's bad rows, about to be read."""
@@ -141,7 +146,7 @@ class EpochFrames:
         root = finished(node, root, self._lowering, self._clock)
         if node.isolates and not self._plan.tagged:
             root = _owned(root, node)
-        self._full[node.name] = self._kept(node, root)
+        self._full[node.name] = self._kept(node, self._observed(node.name, root))
 
     def _rejects(self, node: Node) -> bool:
         """Whether a node's frame has bad rows among its rows. Asking Spark for the columns would cost milliseconds per epoch."""
@@ -155,7 +160,7 @@ class EpochFrames:
             frame = self._judged(node, inputs[node.inputs[0]]) if judging else self._lowering.lower(node, inputs, self._spark, self._clock)
             if node.isolates:
                 frame = _owned(frame, node)
-            self._full[name] = self._kept(node, frame)
+            self._full[name] = self._kept(node, self._observed(name, frame))
         return self._full[name]
 
     def _kept(self, node: Node, frame: DataFrame) -> DataFrame:

@@ -128,7 +128,7 @@ class QueryPlan:
     def consumers(self, name: str) -> int:
         """How many nodes and sinks of this query read a node of it."""
         readers = sum(name in node.inputs for node in (*self.below, *self.sinks))
-        return readers + (name in self.owned and self.node(name).isolates) + (self.node(name).kind == "sink")
+        return readers + (name in self.owned and bool(self.node(name).dead_letter)) + (self.node(name).kind == "sink")
 
     def rejecting(self, sink: Node) -> tuple[Node, ...]:
         """The nodes of this query whose bad rows a sink takes."""
@@ -155,6 +155,12 @@ class QueryPlan:
         return tuple(node for node in self._reporting if node.on_error == "drop")
 
     @property
+    def tallied(self) -> tuple[Node, ...]:
+        """The nodes whose bad rows no sink counts for them: they drop them, or share a dead-letter sink with other nodes."""
+        shared = [nodes for sink in self.sinks if len(nodes := self.rejecting(sink)) > 1]
+        return (*self.dropping, *(node for nodes in shared for node in nodes))
+
+    @property
     def _reporting(self) -> tuple[Node, ...]:
         """The nodes whose bad rows this query reports."""
         return tuple(node for node in (*self.nodes, *self.sinks) if node.isolates and node.name in self.owned)
@@ -171,8 +177,8 @@ class QueryPlan:
         """How often an epoch reads a node's frame. That of the outlet also holds the bad rows of what stands above the root."""
         if name != self.outlet.name:
             return self.consumers(name)
-        above = [node for node in self.above if node.isolates and node.name in self.owned and node is not self.root]
-        return self.consumers(name) + len({node.dead_letter or node.name for node in above})
+        letters = {node.dead_letter for node in self.above if node.dead_letter and node.name in self.owned and node is not self.root}
+        return self.consumers(name) + len(letters)
 
 
 def cut(topology: Topology) -> tuple[QueryPlan, ...]:
