@@ -10,6 +10,7 @@ import sys
 import sysconfig
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -50,5 +51,11 @@ def _is_users(module: ModuleType) -> bool:
     file, package = getattr(module, "__file__", None), module.__name__.split(".", maxsplit=1)[0]
     if not file or package in {"__main__", "millstream", "pyspark"}:
         return False
-    installed = {sysconfig.get_path(name) for name in ("purelib", "platlib", "stdlib", "platstdlib")}
-    return not any(Path(file).is_relative_to(folder) for folder in installed if folder)
+    return not file.startswith(_installed())
+
+
+@cache
+def _installed() -> tuple[str, ...]:
+    """Where installed packages lie: often in a virtual environment beside the pipeline, with hundreds of modules to ask about per epoch."""
+    found = {sysconfig.get_path(name) for name in ("purelib", "platlib", "stdlib", "platstdlib")}
+    return tuple(f"{folder}/" for folder in found if folder)
