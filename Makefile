@@ -6,11 +6,15 @@ endif
 VENV := .venv
 BIN := $(VENV)/bin
 TIMED := $(BIN)/python -m tools.timed
-SERVERS := tests/connectors/kafka tests/connectors/postgres tests/connectors/postgres_source tests/tables tests/state tests/chaos tests/dev \
-           tests/cli/test_table.py tests/conformance/test_debezium.py tests/test_server_examples.py tests/test_seed_with_servers.py
+LANE := $(BIN)/pytest -m 'spark or server' -o console_output_style=classic
+QUICK := "lint" "$(BIN)/ruff check . && $(BIN)/ruff format --check ." \
+         "types" "$(BIN)/mypy" \
+         "contracts" "$(BIN)/lint-imports" \
+         "tests without a JVM" "$(BIN)/pytest -m 'not spark and not server' --junitxml \$$PARTS/quick.xml"
+KILLS ?= 50
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint types contracts fast spark docs bench lock clean
+.PHONY: help demo test check chaos lint types contracts fast spark docs site bench lock clean
 
 help: ## Show this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -35,21 +39,26 @@ demo: .make/run .make/java ## Run a real pipeline end to end and explain what ha
 	@$(BIN)/python -m tools.demo
 
 test: .make/dev ## Lint, types, contracts and the whole test suite
-	@$(TIMED) "lint" "$(BIN)/ruff check . && $(BIN)/ruff format --check ." \
-	          "types" "$(BIN)/mypy" \
-	          "contracts" "$(BIN)/lint-imports" \
-	          "tests without a JVM" "$(BIN)/pytest -m 'not spark and not server'" \
-	          "tests with Spark" "$(BIN)/pytest -m spark $(SERVERS:%=--ignore %)" \
-	          "+ tests with servers" "$(BIN)/pytest -m 'spark or server' $(SERVERS)"
+	@$(TIMED) $(QUICK) \
+	          "tests with Spark" "$(LANE) --taken=\$$PARTS --lane=spark --junitxml \$$PARTS/spark.xml" \
+	          "+ tests with servers" "$(LANE) --taken=\$$PARTS --lane=servers --junitxml \$$PARTS/servers.xml"
 
 check: .make/dev ## The quick lane: everything that needs no JVM
-	@$(TIMED) "lint" "$(BIN)/ruff check . && $(BIN)/ruff format --check ." \
-	          "types" "$(BIN)/mypy" \
-	          "contracts" "$(BIN)/lint-imports" \
-	          "tests without a JVM" "$(BIN)/pytest -m 'not spark and not server'"
+	@$(TIMED) $(QUICK)
+
+chaos: .make/dev ## Kill workers, drivers and servers KILLS=50 times; SEED=… repeats a run
+	@seed=$(or $(SEED),$$(date +%s)); echo "SEED=$$seed KILLS=$(KILLS)"; \
+	 MILLSTREAM_KILLS=$(KILLS) MILLSTREAM_SEED=$$seed $(BIN)/pytest -s tests/chaos tests/conformance/test_killed.py tests/conformance/test_debezium.py
 
 docs: .make/dev ## Generate the reference pages from the classes
 	@$(BIN)/python -m tools.docs
+
+.make/site: .make/run requirements/site.txt
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/site.txt
+	@touch $@
+
+site: .make/site ## Build the docs as a web site, in site/
+	@$(BIN)/python -m tools.site
 
 bench: .make/dev ## Measure against hand-written PySpark and print the ratios
 	@$(BIN)/python -m bench

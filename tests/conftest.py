@@ -9,7 +9,7 @@ import textwrap
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import hypothesis  # noqa: F401 — imported late, while a failure is told, it breaks Python 3.11: ast.parse loses count of its depth
 import pytest
@@ -20,6 +20,14 @@ from millstream.plan.topology import Topology
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+SERVERS = "tests.servers"
+pytest_plugins = [
+    "tests.lanes",
+    "tests.warm",
+    *(f"{SERVERS}.{file.stem}" for file in sorted(Path(__file__).with_name("servers").glob("*.py"))),
+]
+"""A module in `servers` brings the fixture of its server."""
+
 
 def pytest_configure() -> None:
     """A shell that runs the suite in the background has it ignore Ctrl-C, and with it every process that tests start and interrupt."""
@@ -27,18 +35,20 @@ def pytest_configure() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[Any]) -> None:
     """Whatever asks for a server is marked as such."""
     for item in items:
-        if {"kafka", "registry", "secured", "postgres", "redis", "own", "server"} & set(getattr(item, "fixturenames", ())):
+        fixtures = [fixture for named in item._fixtureinfo.name2fixturedefs.values() for fixture in named]
+        if any(fixture.func.__module__.startswith(f"{SERVERS}.") for fixture in fixtures):
             item.add_marker(pytest.mark.server)
 
 
 @pytest.fixture(scope="session")
 def spark() -> SparkSession:
-    from millstream.engine.jars import fetch
-    from millstream.engine.java import find_java
     from millstream.errors import SetupError
+    from millstream.jvm.jars import fetch
+    from millstream.jvm.java import find_java
     from millstream.testing import session
 
     with suppress(SetupError):  # without a network, tests that need the jars are left out
@@ -69,7 +79,7 @@ def run(spark: SparkSession) -> Callable[..., Report]:
 
     def go(topology: Topology, **options: object) -> Report:
         from millstream.engine.engine import SparkEngine
-        from millstream.plan.running import RunOptions
+        from millstream.plan.run_options import RunOptions
 
         return SparkEngine(spark).run(topology, RunOptions(**options))
 

@@ -8,14 +8,13 @@ from pathlib import Path
 
 import pytest
 from tests.seed import SEED
-from tests.servers.kafka import Cluster, kafka
-from tests.servers.postgres import Database, postgres
-from tests.servers.registry import Schemas, avro, record, registry
+from tests.servers.kafka import Cluster
+from tests.servers.postgres import Database
+from tests.servers.registry import Schemas, avro, record
 
 from millstream.observe.report import Report
 from millstream.spec.files import load_pipeline
 
-__all__ = ["kafka", "postgres", "registry"]
 pytestmark = pytest.mark.spark
 CONFIG = """\
 connections:

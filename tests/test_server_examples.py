@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
-import subprocess
-import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.servers.kafka import Cluster, kafka
-from tests.servers.postgres import Database, postgres
+from tests.servers.kafka import Cluster
+from tests.servers.postgres import Database
+from tests.warm import Done
 
-__all__ = ["kafka", "postgres"]
 pytestmark = pytest.mark.spark
 EXAMPLES = Path(__file__).parent.parent / "examples"
 SAID = {
@@ -30,17 +28,13 @@ def commands(folder: str) -> list[list[str]]:
 
 
 @pytest.mark.parametrize("folder", SAID)
-def test_the_commands_of_the_readme_work(folder: str, kafka: Cluster, postgres: Database, tmp_path: Path) -> None:
+def test_the_commands_of_the_readme_work(
+    folder: str, kafka: Cluster, postgres: Database, tmp_path: Path, warm: Callable[..., Done], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KAFKA", kafka.address)
+    monkeypatch.setenv("MILLSTREAM__CONNECTIONS__POSTGRES__PORT", str(postgres.server.port))
     here = shutil.copytree(EXAMPLES / folder, tmp_path / folder)
     for command, said in zip(commands(folder), SAID[folder], strict=True):
-        done = subprocess.run(
-            [sys.executable, "-m", "millstream.cli", *command],
-            cwd=here,
-            env={**os.environ, "KAFKA": kafka.address, "MILLSTREAM__CONNECTIONS__POSTGRES__PORT": str(postgres.server.port)},
-            capture_output=True,
-            text=True,
-            timeout=150,
-            check=False,
-        )
+        done = warm(*command, folder=here)
         assert done.returncode == 0, done.stderr
         assert said in done.stdout + done.stderr

@@ -1,4 +1,5 @@
-"""The reference pages, generated from the classes: one per component, one for settings, one for error codes.
+"""What is generated from the classes: reference pages (components, settings, error codes, Python), tables in other pages, and the stub of
+the public names.
 
 `python -m tools.docs --check` writes nothing and fails when a page is stale.
 """
@@ -13,15 +14,21 @@ from typing import Any, get_args
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+import millstream
 from millstream.codes import CODES
 from millstream.plan.nodes import CommonOptions, WiredOptions
 from millstream.plan.settings import Settings
 from millstream.registry import KINDS, Kind, Registry
 from millstream.spec.docstrings import field_docs
-from millstream.spec.jsonschema import model_schema
+from millstream.spec.json_schema import model_schema, text_file_doc
+from tools.reference import reference_pages
+from tools.regions import region_pages
 
 ROOT = Path(__file__).parent.parent / "docs"
+STUB = "../src/millstream/__init__.pyi"
 
+_FOLDERS = ("components", "reference")
+"""Folders with nothing but written pages."""
 _MAPS = ("event_time", "telemetry")
 
 
@@ -35,7 +42,8 @@ def pages() -> dict[str, str]:
     found["components/README.md"] = component_index(registry)
     found["settings.md"] = settings_page()
     found["errors.md"] = errors_page()
-    return found
+    found[STUB] = public_names()
+    return found | reference_pages() | region_pages()
 
 
 def component_page(kind: Kind, name: str, model: Any) -> str:
@@ -45,6 +53,7 @@ def component_page(kind: Kind, name: str, model: Any) -> str:
         lines += [f"Guarantee: **{model.best.replace('_', ' ')}**.", ""]
     if model.example:
         lines += ["```yaml", inspect.cleandoc(model.example), "```", ""]
+    own += [f"| `{option}` | text |  | {text_file_doc(target)} |" for option, target in model.text_files.items()]
     lines += ["## Options", "", *(own or ["None of its own."]), ""]
     nested = [part for field in model.model_fields.values() for part in nested_models(field)]
     for part in dict.fromkeys(nested):
@@ -148,10 +157,20 @@ def errors_page() -> str:
     return "\n".join(lines)
 
 
+def public_names() -> str:
+    """The stub that type checkers read instead of `millstream/__init__.py`, whose names load on first use."""
+    homes = millstream._modules()
+    lines = ['"""The public names. Written by `make docs`."""', ""]
+    lines += [f"from {module} import {name} as {name}" for name, module in sorted(homes.items(), key=lambda pair: (pair[1], pair[0]))]
+    return "\n".join([*lines, "", "__version__: str", "__all__: list[str]", "_NAMES: dict[str, tuple[str, ...]]", ""]) + (
+        "\ndef _modules() -> dict[str, str]: ...\n"
+    )
+
+
 def stale() -> list[str]:
-    """Pages that differ from what the classes say, and pages of components that are gone."""
+    """Files that differ from what the classes say, and pages of components that are gone."""
     wanted = pages()
-    there = {path.relative_to(ROOT).as_posix() for path in (ROOT / "components").rglob("*.md")}
+    there = {path.relative_to(ROOT).as_posix() for folder in _FOLDERS for path in (ROOT / folder).rglob("*.md")}
     different = [path for path, text in wanted.items() if not (ROOT / path).is_file() or (ROOT / path).read_text(encoding="utf-8") != text]
     return sorted({*different, *(there - set(wanted))})
 
@@ -160,13 +179,15 @@ def main(arguments: list[str]) -> int:
     if "--check" in arguments:
         print("\n".join(f"stale: docs/{path}" for path in stale()) or "the pages are up to date")
         return 1 if stale() else 0
-    for page in (ROOT / "components").rglob("*.md"):
-        page.unlink()
-    for path, text in pages().items():
+    written = pages()
+    for folder in _FOLDERS:
+        for page in (ROOT / folder).rglob("*.md"):
+            page.unlink()
+    for path, text in written.items():
         target = ROOT / path
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(text, encoding="utf-8")
-    print(f"{len(pages())} pages")
+    print(f"{len(written)} pages")
     return 0
 
 

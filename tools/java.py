@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import sys
 
-from millstream.engine.java import find_java
 from millstream.errors import SetupError
+from millstream.jvm.java import find_java
 
 
 def main() -> int:

@@ -1,4 +1,7 @@
-"""Pin every dependency with its hashes: `requirements/run.txt`, `java.txt` and `dev.txt`, from `pyproject.toml`."""
+"""Pin every dependency with its hashes: `requirements/run.txt`, `java.txt`, `dev.txt` and `site.txt`, from `pyproject.toml`.
+
+`python -m tools.lock site` pins that file alone.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +14,18 @@ ROOT = Path(__file__).parent.parent
 BUILD = ["hatchling", "editables"]
 
 
-def main() -> None:
+def main(names: list[str]) -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     run = [*project["project"]["dependencies"], *BUILD]
-    java = project["project"]["optional-dependencies"]["java"]
-    _compile("run", run)
-    _compile("java", java)
-    _compile("dev", [*run, *project["dependency-groups"]["dev"]], constraint="run")
+    groups = project["dependency-groups"]
+    files = {
+        "run": (run, ""),
+        "java": (project["project"]["optional-dependencies"]["java"], ""),
+        "dev": ([*run, *groups["dev"]], "run"),
+        "site": (groups["site"], "dev"),
+    }
+    for name in names or files:
+        _compile(name, *files[name])
 
 
 def _compile(name: str, requirements: list[str], constraint: str = "") -> None:
@@ -39,4 +47,4 @@ def _compile(name: str, requirements: list[str], constraint: str = "") -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

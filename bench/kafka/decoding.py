@@ -75,14 +75,14 @@ def _by_hand(frame: DataFrame) -> DataFrame:
 
 
 def _ours(writers: int) -> Callable[[DataFrame], DataFrame]:
-    from millstream.connectors.kafka.reading.decoding import Decoding, decoded
+    from millstream.connectors.kafka.read.decoding import Decoding, decode
     from millstream.connectors.kafka.schemas.avro import AvroPart
     from millstream.formats.avro import parse
 
     reader = parse(_nullable(_WRITER))
     known = {7: reader.text(), **{8 + n: parse(_nullable(_OLDER)).text() for n in range(writers - 1)}}
     part = AvroPart("avro", reader.columns(), {}, "value", node="m", reader=reader, writers=known)
-    return lambda frame: decoded(frame, Decoding("m", part, None, None, False, False))
+    return lambda frame: decode(frame, Decoding("m", part, None, None, False, False))
 
 
 def _in_workers(decode: Callable[[pa.Array], pa.RecordBatch]) -> Callable[[DataFrame], DataFrame]:

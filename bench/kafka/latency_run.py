@@ -15,8 +15,8 @@ from confluent_kafka import Consumer, Producer
 from bench.kafka.rows import new_topic
 from millstream.dev.kafka import start_broker
 from millstream.engine.engine import SparkEngine
-from millstream.engine.session import SessionOptions, begin
-from millstream.plan.running import RunOptions
+from millstream.jvm.session import SessionOptions, begin
+from millstream.plan.run_options import RunOptions
 from millstream.spec.loader import loads
 
 WARM, COUNT, PAUSE = 50, 300, 0.1

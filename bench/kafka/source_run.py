@@ -21,8 +21,8 @@ from pyspark.sql import functions as F
 from bench.kafka.rows import AVRO, COLUMNS, fill, new_topic
 from millstream.dev.kafka import start_broker
 from millstream.engine.engine import SparkEngine
-from millstream.engine.session import SessionOptions, begin
-from millstream.plan.running import RunOptions
+from millstream.jvm.session import SessionOptions, begin
+from millstream.plan.run_options import RunOptions
 from millstream.spec.loader import loads
 
 SPARK_SCHEMA = "id BIGINT, user STRING, amount DOUBLE, at TIMESTAMP, country STRING, note STRING"

@@ -21,8 +21,8 @@ from pyspark.sql import SparkSession
 from millstream.clients.postgres import Address
 from millstream.dev.postgres import NAME, start_postgres
 from millstream.engine.engine import SparkEngine
-from millstream.engine.session import SessionOptions, begin
-from millstream.plan.running import RunOptions
+from millstream.jvm.session import SessionOptions, begin
+from millstream.plan.run_options import RunOptions
 from millstream.spec.loader import loads
 
 PIPELINE = """

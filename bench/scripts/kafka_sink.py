@@ -19,12 +19,12 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from bench.figures import cpu_of
 
-from millstream.connectors.kafka.sink import KafkaSink
-from millstream.connectors.kafka.writing import publishing
+from millstream.connectors.kafka.sink import KafkaSinkRun
+from millstream.connectors.kafka.write import publisher
 from millstream.dev.kafka import start_broker
 from millstream.engine.engine import SparkEngine
-from millstream.engine.session import SessionOptions, begin
-from millstream.plan.running import RunOptions
+from millstream.jvm.session import SessionOptions, begin
+from millstream.plan.run_options import RunOptions
 from millstream.spec.loader import loads
 
 PIPELINE = """
@@ -91,9 +91,9 @@ def main(rows: int, size: int) -> dict[str, list[dict[str, Any]]]:
 
 
 parts: dict[str, float] = defaultdict(float)
-KafkaSink.stage = timed("stage", KafkaSink.stage)  # type: ignore[method-assign]  # to be timed
-KafkaSink.commit = timed("commit", KafkaSink.commit)  # type: ignore[method-assign]  # to be timed
-publishing._round = timed("lanes", publishing._round)
+KafkaSinkRun.stage = timed("stage", KafkaSinkRun.stage)  # type: ignore[method-assign]  # to be timed
+KafkaSinkRun.commit = timed("commit", KafkaSinkRun.commit)  # type: ignore[method-assign]  # to be timed
+publisher._round = timed("lanes", publisher._round)
 with start_broker() as broker:
     session = begin(SessionOptions(master="local[2]", profile="long", extras=("kafka",))).finish()
     kind, amount = sys.argv[1], int(sys.argv[2])

@@ -9,8 +9,8 @@ import time
 from pathlib import Path
 
 from millstream.engine.engine import SparkEngine
-from millstream.engine.session import SessionOptions, begin
-from millstream.plan.running import RunOptions
+from millstream.jvm.session import SessionOptions, begin
+from millstream.plan.run_options import RunOptions
 from millstream.spec.loader import loads
 
 EPOCHS, TURNS = 30, 3

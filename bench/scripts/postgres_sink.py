@@ -21,12 +21,12 @@ from bench.figures import cpu_of
 
 from millstream.dev.postgres import NAME, start_postgres
 from millstream.engine.engine import SparkEngine
-from millstream.engine.jarlock import Jar
-from millstream.engine.jars import fetch_jars
-from millstream.engine.java import find_java
-from millstream.engine.machine import find_spark
-from millstream.engine.session import SessionOptions, begin
-from millstream.plan.running import RunOptions
+from millstream.jvm.jars import fetch_jars
+from millstream.jvm.java import find_java
+from millstream.jvm.lock import Jar
+from millstream.jvm.machine import find_spark
+from millstream.jvm.session import SessionOptions, begin
+from millstream.plan.run_options import RunOptions
 from millstream.spec.loader import loads
 
 JDBC = Jar("org.postgresql", "postgresql", "42.7.8", 1116727, "2a32a9dcbc42d67a50ad3a0de5efd102c8d2be46720045f2cbd6689f160ab7c7")

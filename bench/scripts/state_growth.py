@@ -10,7 +10,7 @@ from pathlib import Path
 
 from millstream.engine.engine import SparkEngine
 from millstream.observe.facts import Snapshot
-from millstream.plan.running import RunOptions
+from millstream.plan.run_options import RunOptions
 from millstream.spec.loader import loads
 
 ROWS = 500_000

@@ -18,8 +18,8 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 
 from millstream.engine.engine import SparkEngine
-from millstream.engine.session import SessionOptions, begin
-from millstream.plan.running import RunOptions
+from millstream.jvm.session import SessionOptions, begin
+from millstream.plan.run_options import RunOptions
 from millstream.spec.loader import loads
 
 EPOCHS = 8

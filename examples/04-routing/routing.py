@@ -18,7 +18,7 @@ def main() -> None:
         ),
         "orders",
     )
-    routes = orders.split(large=col("amount") > 400, europe=col("country").is_in("DE", "FR"), default="others")
+    routes = orders.split(large=col("amount") > 400, europe=col("country").is_in("DE", "FR"))
     sinks = {name: MemorySink() for name in routes}
     flows = [stream.to(sinks[name], name) for name, stream in routes.items()]
     report = flows[-1].execute()

@@ -1,7 +1,7 @@
-"""What went wrong, where, and the way out.
+"""Diagnostics: what went wrong, where, and how to fix it.
 
-Everything a user can get wrong becomes a `Diagnostic`: one sentence, a place, a fix and a code that never changes its meaning
-(`millstream explain MS012`). Diagnostics are collected, so that all of them are shown at once, and then travel in one exception.
+Every user mistake becomes a `Diagnostic`: one sentence, a place, a fix and a code that never changes its meaning
+(`millstream explain MS012`). Diagnostics are collected, shown together, and raised in one exception.
 
     MillstreamError
     ├── UsageError      the command line            exit 2
@@ -15,7 +15,7 @@ Everything a user can get wrong becomes a `Diagnostic`: one sentence, a place, a
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Any, ClassVar, Literal
 
@@ -33,12 +33,12 @@ class Span:
 
 
 _WIDEST = 120
-"""Characters of a line that are shown."""
+"""The most characters of a line that are shown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """One problem. The message stands alone; `detail` and `help` are further lines."""
+    """One problem. The message is complete by itself; `detail` and `help` are further lines."""
 
     code: str
     message: str
@@ -46,6 +46,14 @@ class Diagnostic:
     level: Literal["error", "warning"] = "error"
     detail: str = ""
     help: str = ""
+    node: str = ""
+    """The node that it concerns; empty when it concerns the pipeline."""
+    cause: str = ""
+    """The cause: the input, sink or function that a finding concerns, or Spark's name of the error."""
+
+    def at(self, span: Span | None, node: str) -> Diagnostic:
+        """The same with a node's place, unless it already has a place."""
+        return replace(self, span=self.span or span, node=self.node or node)
 
     def render(self) -> str:
         """The plain text that a terminal shows, caret included."""
@@ -66,6 +74,8 @@ class Diagnostic:
             "column": place.column if place else None,
             "detail": self.detail or None,
             "help": self.help or None,
+            "node": self.node or None,
+            "cause": self.cause or None,
         }
 
     def _place(self) -> list[str]:
@@ -80,7 +90,7 @@ class Diagnostic:
 
 
 def _excerpt(span: Span) -> tuple[str, str]:
-    """The line and its caret; of a line that no terminal holds, the part around the caret."""
+    """The line and its caret; of a long line the part around the caret."""
     start = max(0, span.column - 1 - _WIDEST // 3) if len(span.text) > _WIDEST else 0
     part = span.text[start : start + _WIDEST]
     text = ("…" if start else "") + part + ("…" if start + _WIDEST < len(span.text) else "")
@@ -89,7 +99,7 @@ def _excerpt(span: Span) -> tuple[str, str]:
 
 
 class MillstreamError(Exception):
-    """Carries every diagnostic found; `exit_code` is what the command line ends with."""
+    """Holds all diagnostics; `exit_code` is the exit code of the command line."""
 
     exit_code: ClassVar[int] = 1
 
@@ -102,7 +112,7 @@ class MillstreamError(Exception):
 
 
 class UsageError(MillstreamError):
-    """The command line asked for something that does not exist."""
+    """A mistake on the command line."""
 
     exit_code: ClassVar[int] = 2
 
@@ -120,11 +130,11 @@ class SetupError(MillstreamError):
 
 
 class RunError(MillstreamError):
-    """The pipeline stopped for good; starting it again will not help by itself."""
+    """The pipeline stopped; a restart alone will not help."""
 
 
 class TransientError(RunError):
-    """The outside world failed; the same thing may work later."""
+    """A failure of an outside system; a retry may succeed."""
 
     exit_code: ClassVar[int] = 75
 
@@ -135,8 +145,26 @@ class BugError(MillstreamError):
     exit_code: ClassVar[int] = 70
 
 
+class OptionError(ValueError):
+    """An invalid value of an option, with the code of the mistake."""
+
+    code: ClassVar[str] = "MS008"
+
+
+class SecretError(OptionError):
+    """A reference to a secret that cannot be read."""
+
+    code: ClassVar[str] = "MS013"
+
+
+class FunctionError(OptionError):
+    """A reference to a function that cannot be found."""
+
+    code: ClassVar[str] = "MS016"
+
+
 def nearest(word: str, options: Iterable[str]) -> str:
-    """`did you mean …?` for a misspelt word, or the list of what exists when nothing is near."""
+    """`did you mean …?` for a misspelt word, or the list of known words when none is similar."""
     known: Sequence[str] = sorted(set(options))
     close = get_close_matches(word, known, n=1, cutoff=0.6)
     if close:

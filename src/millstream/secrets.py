@@ -1,8 +1,8 @@
-"""Secrets are references until the moment they are used.
+"""Secrets are references until they are used.
 
-A `Secret` prints as its reference (`secret://env/NAME`) or as `***`, in every representation: repr, JSON, YAML, errors. Only
-`reveal()` reads the value. What is revealed can still come back in somebody else's error text, so a run keeps a `Redactor`
-made from the plan's secrets and passes every foreign text through it.
+A `Secret` prints as its reference (`secret://env/NAME`) or as `***`, in every representation: repr, JSON, YAML, errors. Only `reveal()`
+reads the value. A revealed value may appear in another system's error text, so a run has a `Redactor` made from the plan's secrets and
+passes all foreign text through it.
 """
 
 from __future__ import annotations
@@ -16,19 +16,20 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, GetCoreSchemaHandler
 from pydantic_core import CoreSchema, core_schema
 
-from millstream.masking import MASK, hidden
+from millstream.errors import SecretError
+from millstream.worker.masking import MASK, hide
 
 SCHEME = "secret://"
 _TELLING = ("password", "secret", "token", "key", "credential")
 _NAME = r"[\w.-]*(?:pas{1,2}w|passphrase|secret|token|credential|(?:api|access|private)_?key)[\w.-]*"
 _OPEN = r"(?![\"']?secret://|[\"']?\$\{)"
-"""A reference, or a variable, need not be hidden."""
+"""A reference, or a variable, is not hidden."""
 _LINE = re.compile(rf"^(\s*(?:- )?{_NAME}\s*:\s++){_OPEN}([^\s\[{{].*)$", re.IGNORECASE)
 _INLINE = re.compile(rf"((?<![\w.-]){_NAME}[\"']?\s*[:=](?!//)\s*+){_OPEN}(\"[^\"]*\"|'[^']*'|[^\"',}}\])#]+)", re.IGNORECASE)
 
 
 class Secret:
-    """A value that never shows. Written as `secret://env/NAME` or `secret://file/PATH`; a literal is accepted, and hidden."""
+    """A value that is never shown. Written as `secret://env/NAME` or `secret://file/PATH`; a literal is accepted, and hidden."""
 
     __slots__ = ("_literal", "reference")
 
@@ -37,7 +38,7 @@ class Secret:
         self.reference = text if referenced else MASK
         self._literal = None if referenced else text
         if referenced and self._split()[0] not in {"env", "file"}:
-            raise ValueError("secrets are written `secret://env/NAME` or `secret://file/PATH`")
+            raise SecretError("secrets are written `secret://env/NAME` or `secret://file/PATH`")
 
     def reveal(self) -> str:
         """The value itself; ValueError when it cannot be read."""
@@ -46,12 +47,12 @@ class Secret:
         kind, name = self._split()
         if kind == "env":
             if name not in os.environ:
-                raise ValueError(f"the environment variable `{name}` is not set")
+                raise SecretError(f"the environment variable `{name}` is not set")
             return os.environ[name]
         try:
             return Path("/" + name if self.reference.startswith(f"{SCHEME}file//") else name).read_text(encoding="utf-8").rstrip("\n")
         except OSError as error:
-            raise ValueError(f"the file `{name}` cannot be read: {error.strerror}") from error
+            raise SecretError(f"the file `{name}` cannot be read: {error.strerror}") from error
 
     def _split(self) -> tuple[str, str]:
         kind, _, name = self.reference.removeprefix(SCHEME).partition("/")
@@ -80,29 +81,29 @@ class Secret:
         )
 
 
-def _referenced(value: Any) -> Any:
+def _to_secret(value: Any) -> Any:
     return Secret(value) if isinstance(value, str) and value.startswith(SCHEME) else value
 
 
-TextOrSecret = Annotated[str | Secret, BeforeValidator(_referenced)]
+TextOrSecret = Annotated[str | Secret, BeforeValidator(_to_secret)]
 """A text that may be given as a reference to a secret."""
 
 
-def masked(name: str, value: Any) -> Any:
-    """An option that may hold anything: references to secrets stay, other values under telling names are hidden, at any depth."""
+def mask_option(name: str, value: Any) -> Any:
+    """An option with any value: references to secrets stay, other values under secret-like names are hidden, at any depth."""
     if isinstance(value, dict):
-        return {inner: masked(str(inner), part) for inner, part in value.items()}
-    telling = any(word in name.lower() for word in _TELLING)
-    return MASK if telling and value is not None and not str(value).startswith(SCHEME) else value
+        return {inner: mask_option(str(inner), part) for inner, part in value.items()}
+    is_secret_name = any(word in name.lower() for word in _TELLING)
+    return MASK if is_secret_name and value is not None and not str(value).startswith(SCHEME) else value
 
 
-def telling(name: str) -> bool:
-    """Whether an option of this name, rightly or wrongly spelled, holds a secret."""
+def is_secret_name(name: str) -> bool:
+    """Whether an option of this name, also if misspelled, holds a secret."""
     return re.fullmatch(_NAME, name, re.IGNORECASE) is not None
 
 
-def veiled(line: str) -> str:
-    """A line of a user's file as it may be shown: what stands under a telling name is hidden, and nothing moves."""
+def mask_line(line: str) -> str:
+    """A line of a user's file in a form that may be shown: values under secret-like names are hidden, with the same width."""
     return (_LINE if _LINE.match(line) else _INLINE).sub(lambda found: found[1] + "*" * len(found[2]), line)
 
 
@@ -110,13 +111,13 @@ class Redactor:
     """Replaces revealed values in foreign text."""
 
     def __init__(self, secrets: Iterable[Secret]) -> None:
-        self.values = tuple(sorted({value for secret in secrets if (value := _revealed(secret))}, key=len, reverse=True))
+        self.values = tuple(sorted({value for secret in secrets if (value := _reveal_or_empty(secret))}, key=len, reverse=True))
 
     def __call__(self, text: str) -> str:
-        return hidden(text, self.values)
+        return hide(text, self.values)
 
 
-def _revealed(secret: Secret) -> str:
+def _reveal_or_empty(secret: Secret) -> str:
     try:
         return secret.reveal()
     except ValueError:

@@ -14,7 +14,7 @@ _LONG = {"millisecond": "ms", "second": "s", "sec": "s", "minute": "m", "min": "
 
 
 def _with_unit(unit: str, kind: str) -> Any:
-    """A validator that names the unit which a bare number lacks."""
+    """A validator that names the missing unit of a bare number."""
 
     def check(value: Any) -> Any:
         if isinstance(value, int | float) and not isinstance(value, bool):

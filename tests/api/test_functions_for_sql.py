@@ -8,7 +8,7 @@ import pytest
 
 from millstream import PrintSink, StreamEnvironment, col, function
 from millstream.errors import MillstreamError, SpecError
-from millstream.plan.rules import check
+from millstream.rules import check
 
 
 @function(returns=pa.int64())

@@ -55,7 +55,7 @@ def test_rows_and_side_rows_come_out(tmp_path: Path, spark: Any) -> None:
     from dataclasses import replace
 
     from millstream.engine.engine import SparkEngine
-    from millstream.plan.running import RunOptions
+    from millstream.plan.run_options import RunOptions
     from millstream.plan.settings import Settings
 
     sinks = [MemorySink(), MemorySink(), MemorySink()]
@@ -69,12 +69,12 @@ def test_rows_and_side_rows_come_out(tmp_path: Path, spark: Any) -> None:
 
 @pytest.mark.spark
 def test_spark_s_view_of_the_plan_is_the_main_rows(spark: Any, tmp_path: Path) -> None:
+    from millstream.checkpoint.layout import Checkpoint
     from millstream.clients.storage import LocalStorage
-    from millstream.engine.checkpoint import Checkpoint
-    from millstream.engine.planning import _analysed
+    from millstream.engine.offline.preview import _analyse
 
     topology = environment(MemorySink(), MemorySink(), MemorySink()).topology()
-    schemas, findings = _analysed(topology, Checkpoint(LocalStorage(tmp_path), "p"), spark)
+    schemas, findings = _analyse(topology, Checkpoint(LocalStorage(tmp_path), "p"), spark)
     assert [finding for finding in findings if finding.level == "error"] == []
     assert schemas["counted"] is not None and schemas["counted"].names == ["user", "count"]
     assert schemas["once"] is not None and schemas["once"].names == SCHEMA.names

@@ -4,6 +4,7 @@ import pytest
 
 from millstream import BlackholeSink, StreamEnvironment, TumblingWindow, col, func
 from millstream.errors import SpecError
+from millstream.rules import check
 from millstream.spec.loader import loads
 
 ROWS = [{"id": 1, "user": "ann", "amount": 2.5}]
@@ -42,15 +43,20 @@ def test_a_name_twice_is_refused_with_both_places() -> None:
     assert "test_streams.py" in refused.value.diagnostics[0].detail
 
 
-def test_a_split_sends_every_row_to_one_branch() -> None:
+def test_a_split_is_a_route() -> None:
     env = StreamEnvironment("p")
-    routes = env.from_rows(ROWS, name="o").split(big=col("amount") > 1, ann=col("user") == "ann", default="rest")
-    wheres = {name: env.topology().node(stream.name).component.where for name, stream in routes.items()}
-    assert wheres == {
-        "big": "(amount > 1)",
-        "ann": "NOT coalesce((amount > 1), false) AND (user = 'ann')",
-        "rest": "NOT coalesce((amount > 1), false) AND NOT coalesce((user = 'ann'), false)",
-    }
+    routes = env.from_rows(ROWS, name="o").split(big=col("amount") > 1, ann=col("user") == "ann", name="by")
+    assert {name: stream.name for name, stream in routes.items()} == {"big": "by.big", "ann": "by.ann", "default": "by.default"}
+    for stream in routes.values():
+        stream.to(BlackholeSink())
+    document = env.topology().to_yaml()
+    assert "routes:\n      big: amount > 1\n      ann: user = 'ann'" in document
+
+
+def test_a_branch_of_a_split_cannot_be_called_default() -> None:
+    env = StreamEnvironment("p")
+    env.from_rows(ROWS, name="o").split(default=col("amount") > 1)["default"].to(BlackholeSink())
+    assert [finding.code for finding in check(env.topology()) if finding.level == "error"] == ["MS017"]
 
 
 def test_a_stream_can_be_used_twice() -> None:

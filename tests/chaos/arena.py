@@ -3,15 +3,27 @@
 from __future__ import annotations
 
 import os
+import random
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-SEED = int(os.environ.get("MILLSTREAM_SEED", "7"))
+KILLS = int(os.environ.get("MILLSTREAM_KILLS") or 0)
+"""How many deaths `make chaos` asks for; 0: the short sample of `make test`."""
+SEED = int(os.environ.get("MILLSTREAM_SEED") or 7)
+
+
+def chosen(chance: random.Random, sample: Sequence[str], kinds: Sequence[str]) -> list[str]:
+    """What dies, one after the other: the sample, or as many as were asked for, every kind as often as the others."""
+    if not KILLS:
+        return chance.sample(sample, len(sample))
+    rounds = [chance.sample(kinds, len(kinds)) for _ in range(0, KILLS, len(kinds))]
+    return [kind for each in rounds for kind in each][:KILLS]
 
 
 @dataclass
@@ -21,7 +33,6 @@ class Arena:
     folder: Path
     script: str
     """The victim's program, beside this file."""
-    query: str
     variant: str = ""
     victim: subprocess.Popen[bytes] | None = None
     starts: int = 0
@@ -35,7 +46,7 @@ class Arena:
         code = None if self.victim is None else self.victim.poll()
         if self.victim is not None and code in {None, 0}:
             return
-        assert code in {None, -signal.SIGKILL} and self.starts < 20, self.log()
+        assert code in {None, -signal.SIGKILL} and self.starts < KILLS + 20, self.log()
         self.starts += 1
         with (self.folder / "log").open("ab") as log:
             script = Path(__file__).with_name(self.script)
@@ -68,7 +79,9 @@ class Arena:
             time.sleep(0.05)
 
     def done(self) -> int:
-        return max((int(file.name) for file in (self.folder / f"checkpoint/queries/{self.query}/commits").glob("[0-9]*")), default=-1) + 1
+        """The epochs of all queries that Spark has committed."""
+        queries = (self.folder / "checkpoint/queries").glob("*/commits")
+        return sum(max((int(file.name) for file in commits.glob("[0-9]*")), default=-1) + 1 for commits in queries)
 
     def end(self, seconds: float = 600) -> None:
         deadline = time.monotonic() + seconds

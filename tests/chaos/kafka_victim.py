@@ -20,10 +20,11 @@ from tests.chaos import arena
 from tests.chaos.arena import ordered
 
 from millstream.connectors.kafka import sink
-from millstream.connectors.kafka.writing import delivery, lanes
-from millstream.connectors.kafka.writing.logbook import Logbook
+from millstream.connectors.kafka.worker import lanes
+from millstream.connectors.kafka.write import delivery
+from millstream.connectors.kafka.write.epoch_log import EpochLog
 from millstream.engine.engine import SparkEngine
-from millstream.plan.running import RunOptions
+from millstream.plan.run_options import RunOptions
 from millstream.spec.files import load_pipeline
 
 
@@ -38,7 +39,7 @@ def mortal(deaths: str, driver: int) -> Callable[[str, int], None]:
 
 
 def dying_after_commit(deaths: str) -> Callable[..., None]:
-    commit = sink.KafkaSink.commit
+    commit = sink.KafkaSinkRun.commit
 
     def wrapped(self: Any, staged: Any, epoch: Any) -> None:
         commit(self, staged, epoch)
@@ -61,13 +62,13 @@ def no_marker(job: Any, lane: int, held: Any) -> None:
 def main(pipeline: str, deaths: str, variant: str) -> None:
     os.chdir(Path(pipeline).parent)
     cloudpickle.register_pickle_by_value(arena)  # the workers do not have the tests
-    lanes.passing = mortal(deaths, os.getpid())  # type: ignore[assignment]  # that is the test
-    sink.KafkaSink.commit = dying_after_commit(deaths)  # type: ignore[method-assign]  # that is the test
+    lanes.reach_point = mortal(deaths, os.getpid())  # type: ignore[assignment]  # that is the test
+    sink.KafkaSinkRun.commit = dying_after_commit(deaths)  # type: ignore[method-assign]  # that is the test
     if variant == "no_marker":
         lanes.judge = no_marker
     if variant == "random_lanes":
         delivery.in_lanes = random_lanes  # type: ignore[assignment]  # that is the control
-        Logbook.plan = lambda self, epoch: None  # type: ignore[method-assign]  # every attempt computes its rows anew
+        EpochLog.plan = lambda self, epoch: None  # type: ignore[method-assign]  # every attempt computes its rows anew
     SparkEngine().run(load_pipeline(Path(pipeline)), RunOptions())
 
 

@@ -17,10 +17,11 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from tests.chaos.arena import ordered
 
-from millstream.connectors.postgres.writing import committing, staging
-from millstream.connectors.postgres.writing.ledger import Ledger
+from millstream.connectors.postgres.worker import staging
+from millstream.connectors.postgres.write import commit
+from millstream.connectors.postgres.write.ledger import Ledger
 from millstream.engine.engine import SparkEngine
-from millstream.plan.running import RunOptions
+from millstream.plan.run_options import RunOptions
 from millstream.spec.files import load_pipeline
 
 
@@ -49,7 +50,7 @@ def mortal_worker(deaths: str) -> Callable[..., Any]:
 
 
 def mortal_driver(deaths: str) -> Any:
-    merge, commit = committing._merge, committing.commit
+    merge, commit_works = commit._merge, commit.commit
 
     def die(point: str) -> None:
         if ordered(deaths, f"driver-{point}"):
@@ -66,22 +67,22 @@ def mortal_driver(deaths: str) -> Any:
             while not ordered(deaths, "restarted") and time.monotonic() < waited:
                 time.sleep(0.02)
         die("staged")
-        commit(works)
+        commit_works(works)
         die("committed")
 
-    committing._merge = merging
+    commit._merge = merging
     return committed
 
 
 def main(pipeline: str, deaths: str, variant: str) -> None:
     os.chdir(Path(pipeline).parent)
     staging._stage = mortal_worker(deaths)
-    committing.commit = mortal_driver(deaths)
+    commit.commit = mortal_driver(deaths)
     if variant == "no_ledger":
         Ledger.claim = lambda self, connection, epoch: True  # type: ignore[method-assign]  # that is the control
         Ledger.read = lambda self, connection, epoch: None  # type: ignore[method-assign]  # that is the control
     if variant == "no_count":
-        committing._require_rows = lambda connection, work, epoch: None  # type: ignore[assignment]  # that is the control
+        commit._require_rows = lambda connection, work, epoch: None  # type: ignore[assignment]  # that is the control
     SparkEngine().run(load_pipeline(Path(pipeline)), RunOptions())
 
 

@@ -15,22 +15,23 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from tests.chaos.arena import SEED, Arena
+from tests.chaos.arena import KILLS, SEED, Arena, chosen
 from tests.servers.kafka import Cluster
 
 from millstream.dev.kafka import start_broker
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(2400)]
+pytestmark = [pytest.mark.spark, pytest.mark.server, pytest.mark.timeout(2400 + 60 * KILLS)]
 WORKERS = ["worker-opened", "worker-producing", "worker-produced", "worker-committed"]
 DRIVERS = ["driver-between", "driver-committed", "driver-produced"]
+SAMPLE = ["worker-produced", "worker-committed", "driver-between", "driver-committed", "broker"]
 PIPELINE = """
 name: torture
 connections: {{kafka: {{bootstrap_servers: "{address}"}}}}
 sources:
-  m: {{type: kafka, topic: in, format: json, mode: {{type: bounded}}, schema: {{k: string, n: int64}}, max_rows_per_epoch: {rows}}}
+  m: {{type: kafka, topic: {read}, format: json, mode: {{type: bounded}}, schema: {{k: string, n: int64}}, max_rows_per_epoch: {rows}}}
 sinks:
-  out: {{type: kafka, from: m, topic: out, key: k, lanes: 4}}
-settings: {{checkpoint: checkpoint, profile: short, restart: {{limit: 20, backoff: 200ms, max_backoff: 1s}}}}
+  out: {{type: kafka, from: m, topic: {written}, key: k, lanes: 4}}
+settings: {{checkpoint: checkpoint, profile: short, restart: {{limit: {limit}, backoff: 200ms, max_backoff: 1s}}}}
 """
 
 
@@ -39,30 +40,37 @@ class KafkaArena(Arena):
     """A pipeline between two topics."""
 
     cluster: Cluster = None  # type: ignore[assignment]  # always given
+    written: str = ""
 
     def fill(self, rows: int, per_epoch: int) -> None:
-        self.cluster.topic(2, name="in")
-        self.cluster.topic(4, name="out")
+        read, self.written = self.cluster.topic(2), self.cluster.topic(4)
         for partition in range(2):
             keys = ({"k": f"{partition}-{n % 11}", "n": n} for n in range(rows // 2))
-            self.cluster.send("in", keys, partition)
-        self.write(PIPELINE.format(address=self.cluster.address, rows=per_epoch))
+            self.cluster.send(read, keys, partition)
+        names = {"read": read, "written": self.written, "address": self.cluster.address}
+        self.write(PIPELINE.format(rows=per_epoch, limit=KILLS + 20, **names))
 
     def seen(self) -> dict[str, list[int]]:
         """Key → its numbers, in the order of the topic."""
         found: dict[str, list[int]] = {}
-        for message in self.cluster.messages("out"):
+        for message in self.cluster.messages(self.written):
             row = json.loads(message.value())
             found.setdefault(row["k"], []).append(row["n"])
         return found
 
 
-@pytest.fixture
-def arena(tmp_path: Path) -> Iterator[KafkaArena]:
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    """A broker that may be killed."""
     with start_broker() as broker:
-        arena = KafkaArena(tmp_path, "kafka_victim.py", "m", cluster=Cluster(broker))
-        yield arena
-        arena.stop()
+        yield Cluster(broker)
+
+
+@pytest.fixture
+def arena(tmp_path: Path, cluster: Cluster) -> Iterator[KafkaArena]:
+    arena = KafkaArena(tmp_path, "kafka_victim.py", cluster=cluster)
+    yield arena
+    arena.stop()
 
 
 def wanted(rows: int) -> dict[str, list[int]]:
@@ -77,9 +85,9 @@ def duplicates_and_losses(seen: dict[str, list[int]], rows: int) -> tuple[int, i
 
 def test_every_row_is_there_once_and_in_order(arena: KafkaArena) -> None:
     chance = random.Random(SEED)
-    arena.fill(rows=2000, per_epoch=100)
-    deaths = [*WORKERS, *WORKERS[2:], *DRIVERS, "broker"]
-    chance.shuffle(deaths)
+    deaths = chosen(chance, SAMPLE, [*WORKERS, *DRIVERS, "broker"])
+    rows = 100 * (2 * len(deaths) + 4)
+    arena.fill(rows, per_epoch=100)
     for death in deaths:
         arena.progress(chance.randrange(2))
         if death != "broker":
@@ -90,8 +98,8 @@ def test_every_row_is_there_once_and_in_order(arena: KafkaArena) -> None:
         time.sleep(chance.random() * 3)
         arena.cluster.broker.start()
     arena.end()
-    print(f"seed {SEED}: {len(deaths) + 1} kills, {arena.starts} starts of the driver, {duplicates_and_losses(arena.seen(), 2000)}")
-    assert arena.seen() == wanted(2000)
+    print(f"seed {SEED}: {len(deaths)} kills, {arena.starts} starts of the driver, {duplicates_and_losses(arena.seen(), rows)}")
+    assert arena.seen() == wanted(rows)
 
 
 def test_without_markers_rows_come_twice(arena: KafkaArena) -> None:

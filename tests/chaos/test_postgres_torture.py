@@ -15,13 +15,14 @@ from typing import Any
 
 import psycopg
 import pytest
-from tests.chaos.arena import SEED, Arena
+from tests.chaos.arena import KILLS, SEED, Arena, chosen
 
 from millstream.dev.postgres import NAME, Postgres, start_postgres
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(2400)]
+pytestmark = [pytest.mark.spark, pytest.mark.server, pytest.mark.timeout(2400 + 60 * KILLS)]
 WORKERS = ["worker-copying", "worker-staged"]
 DRIVERS = ["driver-staged", "driver-claimed", "driver-merged", "driver-committed"]
+SAMPLE = [*WORKERS, "driver-claimed", "driver-committed", "server"]
 PIPELINE = """
 name: torture
 connections: {{postgres: {{host: 127.0.0.1, port: {port}, database: {name}, user: {name}, password: {name}}}}}
@@ -30,7 +31,7 @@ sources:
 sinks:
   latest: {{type: postgres, from: m, table: latest, primary_key: id, commit_group: both}}
   log: {{type: postgres, from: m, table: log, mode: append, commit_group: both}}
-settings: {{checkpoint: checkpoint, profile: short, restart: {{limit: 20, backoff: 200ms, max_backoff: 1s}}}}
+settings: {{checkpoint: checkpoint, profile: short, restart: {{limit: {limit}, backoff: 200ms, max_backoff: 1s}}}}
 """
 
 
@@ -49,7 +50,7 @@ class PostgresArena(Arena):
             op = "i" if id_ not in alive else chance.choice("ud")
             (alive.discard if op == "d" else alive.add)(id_)
             self.rows.append({"id": id_, "v": seq, "_op": op, "_seq": seq})
-        self.write(PIPELINE.format(port=self.server.port, name=NAME, per_epoch=per_epoch, rows=self.rows))
+        self.write(PIPELINE.format(port=self.server.port, name=NAME, per_epoch=per_epoch, rows=self.rows, limit=KILLS + 20))
 
     def crash(self) -> None:
         """The server goes down between staging and commit, as in a power cut, and comes back."""
@@ -76,22 +77,22 @@ class PostgresArena(Arena):
 @pytest.fixture
 def arena(tmp_path: Path) -> Iterator[PostgresArena]:
     with start_postgres() as server:
-        arena = PostgresArena(tmp_path, "postgres_victim.py", "m", server=server)
+        arena = PostgresArena(tmp_path, "postgres_victim.py", server=server)
         yield arena
         arena.stop()
 
 
 def test_the_tables_equal_the_changelog(arena: PostgresArena) -> None:
     chance = random.Random(SEED)
-    arena.fill(rows=400, per_epoch=20)
-    deaths = [*WORKERS, *WORKERS, *DRIVERS, "server", "server"]
-    chance.shuffle(deaths)
+    deaths = chosen(chance, SAMPLE, [*WORKERS, *DRIVERS, "server"])
+    rows = 20 * (2 * len(deaths) + 4)
+    arena.fill(rows, per_epoch=20)
     for death in deaths:
         arena.progress(chance.randrange(2))
         arena.crash() if death == "server" else arena.order(death)
     arena.end()
     print(f"seed {SEED}: {len(deaths)} kills, {arena.starts} starts of the driver")
-    assert arena.logged() == list(range(400))
+    assert arena.logged() == list(range(rows))
     assert dict(arena.ask("SELECT id, v FROM latest")) == arena.expected()
     assert arena.ask("SELECT tablename FROM pg_tables WHERE schemaname = 'millstream'") == [("ledger",)]
 

@@ -40,7 +40,7 @@ def _ran(tmp_path_factory: pytest.TempPathFactory, spark: "SparkSession") -> Pat
     from dataclasses import replace
 
     from millstream.engine.engine import SparkEngine
-    from millstream.plan.running import RunOptions
+    from millstream.plan.run_options import RunOptions
     from millstream.spec.files import load_pipeline
 
     folder = tmp_path_factory.mktemp("kept")

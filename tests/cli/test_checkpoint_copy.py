@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from millstream.checkpoint import savepoint
+from millstream.checkpoint.layout import Checkpoint
+from millstream.checkpoint.lease import take
+from millstream.checkpoint.verification import damages
 from millstream.clients.storage import LocalStorage
-from millstream.engine import copying
-from millstream.engine.checkpoint import Checkpoint
-from millstream.engine.lease import take
-from millstream.engine.verification import damages
 from millstream.errors import RunError
 
 pytestmark = pytest.mark.spark
@@ -33,20 +33,20 @@ def test_the_copy_is_whole_and_leaves_logs_and_lease_behind(kept: Path, millstre
 
 def test_a_copy_that_was_cut_short_is_refused_until_it_is_made_again(kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     target, copied = LocalStorage(kept / "saved"), []
-    original = copying._copy_file
+    original = savepoint._copy_file
 
     def dying(*arguments: object) -> None:
         if len(copied) == 12:
             raise KeyboardInterrupt
         copied.append(original(*arguments))
 
-    monkeypatch.setattr(copying, "_copy_file", dying)
+    monkeypatch.setattr(savepoint, "_copy_file", dying)
     with pytest.raises(KeyboardInterrupt):
-        copying.copy(source(kept), target)
+        savepoint.copy(source(kept), target)
     monkeypatch.undo()
     with pytest.raises(RunError, match="MS056"):
         Checkpoint(target, "kept").claim()
-    copying.copy(source(kept), target)
+    savepoint.copy(source(kept), target)
     Checkpoint(target, "kept").claim().release()
     assert damages(Checkpoint(target, "kept")) == []
 
@@ -54,7 +54,7 @@ def test_a_copy_that_was_cut_short_is_refused_until_it_is_made_again(kept: Path,
 @pytest.mark.parametrize("target", ["in", ".millstream/kept/saved", ".millstream"])
 def test_it_goes_to_a_folder_of_its_own(kept: Path, target: str) -> None:
     with pytest.raises(RunError, match="MS059"):
-        copying.copy(source(kept), LocalStorage(kept / target))
+        savepoint.copy(source(kept), LocalStorage(kept / target))
 
 
 def test_it_is_refused_while_a_run_holds_the_lease(kept: Path, millstream: Command) -> None:
@@ -78,7 +78,7 @@ def test_a_pipeline_goes_on_from_the_copy(pipeline: Callable, run: Callable, tmp
     text = kept_text.replace("type: blackhole", "type: memory")
     write(0, "a")
     run(pipeline(text, "kept"))
-    copying.copy(Checkpoint(LocalStorage(tmp_path / ".millstream/kept"), "kept"), LocalStorage(tmp_path / "saved"))
+    savepoint.copy(Checkpoint(LocalStorage(tmp_path / ".millstream/kept"), "kept"), LocalStorage(tmp_path / "saved"))
     write(1, "a")
     again = pipeline(text.replace("settings: {", "settings: {checkpoint: saved, "), "kept")
     run(again)

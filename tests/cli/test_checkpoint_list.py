@@ -11,8 +11,8 @@ pytestmark = pytest.mark.spark
 Command = Callable[..., subprocess.CompletedProcess[str]]
 
 
-def test_it_counts_the_rows_of_state(kept: Path, millstream: Command) -> None:
-    done = millstream("checkpoint", "list", "kept.yaml", "--format", "json")
+def test_it_counts_the_rows_of_state(kept: Path, warm: Command) -> None:
+    done = warm("checkpoint", "list", "kept.yaml", "--format", "json")
     assert done.returncode == 0, done.stderr
     (query,) = json.loads(done.stdout)["queries"]
     assert (query["name"], query["planned"], query["committed"], query["finished"]) == ("totals", 2, 2, None)

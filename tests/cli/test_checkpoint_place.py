@@ -12,11 +12,11 @@ import pytest
 from tests.cli.test_commands import millstream
 
 from millstream import StreamEnvironment
-from millstream.engine.access import Place
 from millstream.engine.engine import SparkEngine
+from millstream.engine.offline.access import CheckpointPlace
 from millstream.errors import RunError
-from millstream.plan.places import default_checkpoint
-from millstream.plan.running import RunOptions, checkpoint_of
+from millstream.plan.checkpoint_path import default_checkpoint
+from millstream.plan.run_options import RunOptions, checkpoint_of
 from millstream.plan.topology import Topology
 from millstream.spec.files import load_pipeline
 from millstream.spec.loader import loads
@@ -53,7 +53,7 @@ def test_a_job_is_done_once_from_whichever_directory(
 
 def test_a_checkpoint_in_the_working_directory_is_named(beside: Callable[[], Topology], tmp_path: Path) -> None:
     keep(tmp_path / ".millstream/w")
-    for look in (checkpoint_of, Place.of, lambda topology: SparkEngine().run(topology, RunOptions())):
+    for look in (checkpoint_of, CheckpointPlace.of, lambda topology: SparkEngine().run(topology, RunOptions())):
         with pytest.raises(RunError, match="MS148") as told:
             look(beside())
         assert f"mv {tmp_path / '.millstream/w'} {tmp_path / 'p/.millstream/w'}" in str(told.value)
@@ -84,7 +84,7 @@ def test_a_check_warns_of_it_and_goes_on(beside: Callable[[], Topology], tmp_pat
 
 def test_a_place_that_cannot_be_written_is_said(beside: Callable[[], Topology], tmp_path: Path) -> None:
     (tmp_path / "p/.millstream").write_text("in the way")
-    with pytest.raises(RunError, match="progress cannot be kept in"):
+    with pytest.raises(RunError, match="the checkpoint cannot be written to"):
         SparkEngine().run(beside(), RunOptions())
 
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from millstream.checkpoint.checksums import crc32c
+from millstream.checkpoint.layout import Checkpoint
+from millstream.checkpoint.verification import damages
 from millstream.clients.storage import LocalStorage
-from millstream.engine.checkpoint import Checkpoint
-from millstream.engine.checksums import crc32c
-from millstream.engine.verification import damages
 
 pytestmark = pytest.mark.spark
 QUERY = "queries/totals"

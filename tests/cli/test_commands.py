@@ -3,9 +3,11 @@
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.warm import Done
 
 GOOD = """
 sources: {a: {type: generator, rows: 3, fields: {id: {type: sequence}}}}
@@ -41,7 +43,7 @@ def test_check_says_no_with_the_place(folder: Path) -> None:
 
 def test_check_keeps_the_contract_of_validate(folder: Path) -> None:
     good, bad = (json.loads(millstream(folder, "check", name, "--format", "json").stdout) for name in ("good.yaml", "bad.yaml"))
-    assert good == {"success": True, "is_valid": True, "errors": [], "warnings": []}
+    assert good.items() >= {"success": True, "is_valid": True, "errors": [], "warnings": []}.items()
     assert (bad["success"], bad["is_valid"]) == (True, False)
     assert bad["errors"][0]["code"] == "MS012"
 
@@ -91,9 +93,9 @@ def test_run_prints_rows_on_stdout_and_the_summary_on_stderr(folder: Path) -> No
 
 
 @pytest.mark.spark
-def test_test_shows_a_difference(folder: Path) -> None:
+def test_test_shows_a_difference(folder: Path, warm: Callable[..., Done]) -> None:
     (folder / "t.yaml").write_text(GOOD + "tests: [{name: odd, given: {a: [{id: 1}, {id: 7}]}, expect: {b: [{id: 1}, {id: 2}]}}]\n")
-    done = millstream(folder, "test", "t.yaml")
+    done = warm("test", "t.yaml")
     assert done.returncode == 1
     assert '- {"id": 2}' in done.stdout
     assert '+ {"id": 7}' in done.stdout
@@ -101,9 +103,9 @@ def test_test_shows_a_difference(folder: Path) -> None:
 
 
 @pytest.mark.spark
-def test_plan_maps_sparks_own_objections_to_the_line(folder: Path) -> None:
+def test_plan_maps_sparks_own_objections_to_the_line(folder: Path, warm: Callable[..., Done]) -> None:
     (folder / "p.yaml").write_text(GOOD.replace("SELECT id FROM a", "SELECT id + array(1) AS x FROM a"))
-    done = millstream(folder, "plan", "p.yaml")
+    done = warm("plan", "p.yaml")
     assert done.returncode == 78
     assert "MS066" in done.stderr
     assert "p.yaml:3:" in done.stderr

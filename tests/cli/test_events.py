@@ -6,10 +6,12 @@ import io
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.warm import Done
 
 from millstream.cli.events import EventLog, LogFormat, LogLevel
 from millstream.cli.live import ago
@@ -113,7 +115,7 @@ def test_times_are_told_in_units_of_people(seconds: float, text: str) -> None:
 
 
 @pytest.mark.spark
-def test_the_report_stands_alone_and_every_line_beside_it_is_json(tmp_path: Path) -> None:
+def test_the_report_stands_alone_and_every_line_beside_it_is_json(tmp_path: Path, warm: Callable[..., Done]) -> None:
     (tmp_path / "p.yaml").write_text("sources: {o: {type: memory, rows: [{id: 1}]}}\nsinks: {s: {type: print, from: o}}\n")
     command = [sys.executable, "-m", "millstream.cli", "run", "p.yaml", "--format", "json", "--log-format", "json"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
@@ -121,5 +123,5 @@ def test_the_report_stands_alone_and_every_line_beside_it_is_json(tmp_path: Path
     lines = [json.loads(line) for line in done.stderr.splitlines()]
     assert {"id": 1} in lines
     assert [line["event"] for line in lines if "event" in line][-1] == "done"
-    quiet = subprocess.run([*command[:5], "--again", "-q"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    quiet = warm("run", "p.yaml", "--again", "-q")
     assert (quiet.stdout, quiet.stderr) == ('{"id":1}\n', "")

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from tests.engine.test_dead_jvm import jvm_of
 
-from millstream.engine.hush import hush
+from millstream.jvm.quiet import hush
 
 TEXT = """
 sources: {o: {type: memory, rows: [{id: 1}]}}

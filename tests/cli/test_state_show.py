@@ -11,8 +11,8 @@ pytestmark = pytest.mark.spark
 Command = Callable[..., subprocess.CompletedProcess[str]]
 
 
-def test_a_pipe_gets_json_lines(kept: Path, millstream: Command) -> None:
-    done = millstream("state", "show", "kept.yaml", "totals", "--limit", "2")
+def test_a_pipe_gets_json_lines(kept: Path, warm: Command) -> None:
+    done = warm("state", "show", "kept.yaml", "totals", "--limit", "2")
     assert done.returncode == 0, done.stderr
     assert [json.loads(line) for line in done.stdout.splitlines()] == [
         {"key": {"k": "a"}, "value": {"count": 2, "sum": 6}},
@@ -21,8 +21,8 @@ def test_a_pipe_gets_json_lines(kept: Path, millstream: Command) -> None:
     assert "2 rows, and more" in done.stderr
 
 
-def test_one_key_is_found(kept: Path, millstream: Command) -> None:
-    done = millstream("state", "show", "kept.yaml", "totals", "--key", "c")
+def test_one_key_is_found(kept: Path, warm: Command) -> None:
+    done = warm("state", "show", "kept.yaml", "totals", "--key", "c")
     assert [json.loads(line)["value"]["sum"] for line in done.stdout.splitlines()] == [7]
 
 

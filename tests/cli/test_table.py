@@ -6,12 +6,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.servers.postgres import Database, postgres
-from tests.servers.redis import Server, redis
+from tests.servers.postgres import Database
+from tests.servers.redis import Server
 
 pytestmark = pytest.mark.server
 
-__all__ = ["postgres", "redis"]
 Millstream = Callable[..., subprocess.CompletedProcess[str]]
 PIPELINE = """
 connections: {connections}

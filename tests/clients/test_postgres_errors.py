@@ -5,7 +5,7 @@ from __future__ import annotations
 import psycopg
 import pytest
 
-from millstream.clients.postgres import Address, passing, told, translated
+from millstream.clients.postgres import Address, is_temporary, translate_error, translate_errors
 from millstream.errors import RunError, TransientError
 
 ADDRESS = Address({"host": "h", "port": "1", "dbname": "d", "password": "topsecret"})
@@ -48,14 +48,14 @@ def failed(state: str) -> psycopg.Error:
 
 @pytest.mark.parametrize("state", PASSING, ids=PASSING.get)
 def test_what_may_pass_is_tried_again(state: str) -> None:
-    assert passing(state)
-    assert isinstance(told(failed(state), ADDRESS), TransientError)
+    assert is_temporary(state)
+    assert isinstance(translate_error(failed(state), ADDRESS), TransientError)
 
 
 @pytest.mark.parametrize("state", LASTING, ids=LASTING.get)
 def test_what_lasts_stops_at_once(state: str) -> None:
-    assert not passing(state)
-    assert type(told(failed(state), ADDRESS)) is RunError
+    assert not is_temporary(state)
+    assert type(translate_error(failed(state), ADDRESS)) is RunError
 
 
 @pytest.mark.parametrize(
@@ -67,12 +67,12 @@ def test_what_lasts_stops_at_once(state: str) -> None:
     ],
 )
 def test_an_error_without_a_state_is_one_of_the_connection(text: str, kind: type[Exception], code: str) -> None:
-    found = told(psycopg.OperationalError(text), ADDRESS)
+    found = translate_error(psycopg.OperationalError(text), ADDRESS)
     assert (type(found), found.diagnostics[0].code) == (kind, code)
     assert "topsecret" not in str(found)
 
 
 def test_a_statement_that_never_left_is_no_trouble_with_the_server() -> None:
     """It is a bug, and says so, instead of being tried again for ever."""
-    with pytest.raises(psycopg.ProgrammingError), translated(ADDRESS):
+    with pytest.raises(psycopg.ProgrammingError), translate_errors(ADDRESS):
         raise psycopg.ProgrammingError("the query has 2 placeholders but 1 parameters were passed")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
-from millstream.clients.schemaregistry import SchemaRegistry
+from millstream.clients.schema_registry import SchemaRegistry
 
 
 @contextmanager

@@ -67,7 +67,7 @@ def query(name: str) -> str:
     return (HOME / "spark_sql" / f"{name}.sql").read_text()
 
 
-def project(folder: Path, epochs: int = 6, moving: bool = False) -> None:
+def project(folder: Path, epochs: int = 4, moving: bool = False) -> None:
     """Write the pipeline, its functions and its inputs, cut into as many files as epochs are wanted. With a moving watermark windows
     close one by one, and not all together at the end.
     """

@@ -1,4 +1,4 @@
-"""The golden queries, as streams in six epochs and more, equal the golden results."""
+"""The golden queries, as streams in four epochs and more, equal the golden results."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -15,14 +15,14 @@ pytestmark = [pytest.mark.spark, pytest.mark.skipif(not names(), reason="the gol
 @pytest.fixture(scope="module")
 def ran(tmp_path_factory: pytest.TempPathFactory, spark: object) -> Path:
     from millstream.engine.engine import SparkEngine
-    from millstream.plan.running import RunOptions
+    from millstream.plan.run_options import RunOptions
 
     folder = tmp_path_factory.mktemp("goldens")
     project(folder)
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         report: Report = SparkEngine(spark).run(load_pipeline(folder / "p.yaml"), RunOptions())  # type: ignore[arg-type]  # the warm session
-    assert all(facts.epochs >= 6 for facts in report.queries.values())
+    assert all(facts.epochs >= 4 for facts in report.queries.values())
     return folder
 
 
@@ -35,7 +35,7 @@ def test_the_stream_gives_the_golden_result(ran: Path, name: str) -> None:
 def moved(tmp_path_factory: pytest.TempPathFactory, spark: object) -> Path:
     """The windowed queries with a watermark that moves with the rows: `late: fail` says that none is late."""
     from millstream.engine.engine import SparkEngine
-    from millstream.plan.running import RunOptions
+    from millstream.plan.run_options import RunOptions
 
     folder = tmp_path_factory.mktemp("moving")
     project(folder, moving=True)

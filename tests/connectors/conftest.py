@@ -22,6 +22,11 @@ def context(tmp_path: Path) -> Callable[..., NodeContext]:
     return make
 
 
+def opened(component: Any, folder: Path = Path()) -> Any:
+    """The run object of a component that needs nothing of its node."""
+    return component.open(NodeContext("node", folder, LocalStorage(folder / "checkpoint" / "node")))
+
+
 @pytest.fixture
 def drain(tmp_path: Path) -> Callable[..., list[list[Row]]]:
     """What a stream gives until nothing is left: one list of rows per epoch. The same `run` goes on where it was."""

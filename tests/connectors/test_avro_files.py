@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from millstream.engine.jars import fetch
-from millstream.engine.java import find_java
 from millstream.errors import SetupError
+from millstream.jvm.jars import fetch
+from millstream.jvm.java import find_java
 
 pytestmark = pytest.mark.spark
 SCRIPT = """
@@ -21,16 +21,16 @@ from pathlib import Path
 from millstream.clients.storage import LocalStorage
 from millstream.connectors.file.sink import FileSink
 from millstream.connectors.file.source import FileSource
-from millstream.engine.session import SessionOptions, begin
+from millstream.jvm.session import SessionOptions, begin
 from millstream.plan.components import Epoch, NodeContext
 
 with begin(SessionOptions(master="local[1]", profile="short", extras=("avro",))).finish() as session:
-    sink, epoch, found = FileSink(path="out", format="avro", partition_by="p"), Epoch("q", "out", 0, "d", "t"), []
+    context = NodeContext("rows", Path(), LocalStorage(Path("checkpoint").absolute()))
+    sink, epoch, found = FileSink(path="out", format="avro", partition_by="p").open(context), Epoch("q", "out", 0, "d", "t"), []
     rows = session.spark.sql("SELECT id, id % 2 AS p, array(TIMESTAMP '2026-01-01 00:00:00.000001') AS l FROM range(4)")
     sink.commit(sink.stage(rows, epoch), epoch)
     source = FileSource(path="out", format="avro", mode={"type": "bounded"})
-    context = NodeContext("rows", Path(), LocalStorage(Path("checkpoint").absolute()))
-    frame = source.read(session.spark, context)
+    frame = source.open(context).read(session.spark)
     keep = lambda batch, _: found.extend(batch.orderBy("id").selectExpr("to_json(struct(*)) AS j").collect())
     writer = frame.writeStream.foreachBatch(keep)
     writer.option("checkpointLocation", "query").trigger(availableNow=True).start().awaitTermination()

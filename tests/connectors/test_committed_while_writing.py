@@ -8,8 +8,8 @@ import pytest
 
 from millstream.clients.storage import LocalStorage
 from millstream.connectors.file.committed import committed_files
-from millstream.connectors.file.manifests import Entry, Manifests, Move
-from millstream.connectors.file.staging import clear, move
+from millstream.connectors.file.write.manifests import ManifestEntry, Manifests, Move
+from millstream.connectors.file.write.staging import clear, move
 
 FILES = 4
 
@@ -21,15 +21,15 @@ class Writer:
         self.root = LocalStorage(out, durable=False)
         self.manifests = Manifests(self.root, "k")
 
-    def put(self, epoch: int) -> Entry:
+    def put(self, epoch: int) -> ManifestEntry:
         moves = tuple(Move(f"_staging/k-{epoch}/{file}", f"d{file}/part-{epoch}-{file}") for file in range(FILES))
         for step in moves:
             self.root.put(step.source, b"x")
-        entry = Entry(epoch, "d", FILES, FILES, moves)
+        entry = ManifestEntry(epoch, "d", FILES, FILES, moves)
         self.manifests.put_once(entry)
         return entry
 
-    def finish(self, entry: Entry) -> None:
+    def finish(self, entry: ManifestEntry) -> None:
         move(self.root, entry)
         clear(self.root, f"_staging/k-{entry.epoch}")
         self.manifests.fold(entry.epoch)
@@ -85,7 +85,7 @@ def test_files_that_move_while_they_are_listed_are_found(tmp_path: Path, writer:
 def test_listing_before_the_commits_are_read_would_tear_an_epoch(tmp_path: Path, writer: Writer) -> None:
     root = LocalStorage(tmp_path)
     entry = writer.put(0)
-    move(root, Entry(0, "d", 1, 1, entry.files[:2]))
+    move(root, ManifestEntry(0, "d", 1, 1, entry.files[:2]))
     there = {name for name in root.files() if not name.startswith("_staging")}
     writer.finish(entry)
     places = [step.target for each in writer.manifests.all() for step in each.files if step.target in there]

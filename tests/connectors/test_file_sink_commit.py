@@ -6,12 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.connectors.conftest import opened
 
 from millstream.clients.storage import LocalStorage
 from millstream.connectors.file import sink as sink_module
 from millstream.connectors.file.committed import committed_files, read_committed
-from millstream.connectors.file.manifests import Entry, Manifests, Move, key_of
 from millstream.connectors.file.sink import FileSink
+from millstream.connectors.file.write.manifests import ManifestEntry, Manifests, Move, key_of
 from millstream.errors import RunError
 from millstream.plan.components import Epoch, Staged
 
@@ -27,8 +28,8 @@ def out(tmp_path: Path) -> Path:
 def write(spark: Any, out: Path) -> Callable[..., Any]:
     """Stage, and commit, some rows as one epoch."""
 
-    def go(epoch: Epoch, ids: range, *, commit: bool = True, **options: Any) -> Staged:
-        sink = FileSink(path=str(out), **{"format": "parquet"} | options)
+    def go(epoch: Epoch, ids: range, *, commit: bool = True, **options: Any) -> Staged[Any]:
+        sink = opened(FileSink(path=str(out), **{"format": "parquet"} | options))
         staged = sink.stage(spark.range(ids.start, ids.stop).selectExpr("id", "id % 2 AS odd"), epoch)
         if commit:
             sink.commit(staged, epoch)
@@ -62,7 +63,7 @@ def test_a_repeated_epoch_is_not_written_again(spark: Any, out: Path, write: Cal
     write(epoch(3, "same"), range(3))
     write(epoch(3, "same"), range(3))
     assert ids(out) == seen(out) == [0, 1, 2]
-    held = FileSink(path=str(out), format="parquet").ledger(spark, epoch())
+    held = opened(FileSink(path=str(out), format="parquet")).ledger(spark, epoch())
     assert held
     assert (held.epoch, held.digest) == (3, "same")
 
@@ -105,7 +106,7 @@ def test_killed_between_manifest_and_renames(
             write(epoch(1), range(4, 8), partition_by=["odd"])
     assert ids(out) == list(range(8)), "the manifest is the commit"
     assert len(seen(out)) < 8
-    FileSink(path=str(out), format="parquet").prepare(spark, context())
+    FileSink(path=str(out), format="parquet").open(context()).prepare(spark)
     assert ids(out) == seen(out) == list(range(8))
     assert LocalStorage(out).names("_staging") == []
 
@@ -115,7 +116,7 @@ def test_killed_before_the_manifest_leaves_rubbish_that_is_removed(spark: Any, o
     write(epoch(0), range(4))
     write(epoch(1), range(4, 8), commit=False)
     other = write(epoch(1, sink="other"), range(50, 52), commit=False)
-    sink = FileSink(path=str(out), format="parquet")
+    sink = opened(FileSink(path=str(out), format="parquet"))
     held = sink.ledger(spark, epoch(1))
     assert held
     assert held.epoch == 0
@@ -127,7 +128,7 @@ def test_killed_before_the_manifest_leaves_rubbish_that_is_removed(spark: Any, o
 
 @spark_only
 def test_an_aborted_epoch_leaves_nothing(out: Path, write: Callable, epoch: Callable) -> None:
-    FileSink(path=str(out), format="parquet").abort(write(epoch(), range(3), commit=False), epoch())
+    opened(FileSink(path=str(out), format="parquet")).abort(write(epoch(), range(3), commit=False), epoch())
     assert (ids(out), LocalStorage(out).names("_staging")) == ([], [])
 
 
@@ -137,7 +138,7 @@ def test_two_sinks_share_a_directory(spark: Any, out: Path, write: Callable, epo
         write(epoch(number, sink="a"), range(number * 10, number * 10 + 2))
         write(epoch(number, sink="a.b"), range(number * 10 + 5, number * 10 + 7))
     assert ids(out) == seen(out) == [0, 1, 5, 6, 10, 11, 15, 16]
-    assert FileSink(path=str(out), format="parquet").ledger(spark, epoch(sink="a", query="reset")) is None
+    assert opened(FileSink(path=str(out), format="parquet")).ledger(spark, epoch(sink="a", query="reset")) is None
 
 
 @spark_only
@@ -145,13 +146,13 @@ def test_an_epoch_without_rows_is_remembered_and_makes_no_file(spark: Any, out: 
     assert write(epoch(7, "empty"), range(0)).rows == 0
     assert committed_files(str(out)) == []
     assert list(out.rglob("*.parquet")) == []
-    held = FileSink(path=str(out), format="parquet").ledger(spark, epoch())
+    held = opened(FileSink(path=str(out), format="parquet")).ledger(spark, epoch())
     assert held
     assert held.epoch == 7
 
 
-def entry(number: int) -> Entry:
-    return Entry(number, f"d{number}", 1, 10, (Move(f"_staging/{number}", f"part-{number}"),))
+def entry(number: int) -> ManifestEntry:
+    return ManifestEntry(number, f"d{number}", 1, 10, (Move(f"_staging/{number}", f"part-{number}"),))
 
 
 def test_manifests_are_folded_and_nothing_is_forgotten(tmp_path: Path, epoch: Callable) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.connectors.conftest import opened
 
 from millstream.connectors.file.committed import committed_files, read_committed
 from millstream.connectors.file.sink import FileSink
@@ -16,7 +17,7 @@ ROWS = "SELECT id, if(id = 1, NULL, concat('ü', id)) AS name, TIMESTAMP '2026-0
 
 
 def write(frame: Any, path: Path, epoch: Any, **options: Any) -> Any:
-    sink = FileSink(path=str(path), **options)
+    sink = opened(FileSink(path=str(path), **options))
     staged = sink.stage(frame, epoch)
     sink.commit(staged, epoch)
     return staged
@@ -88,15 +89,15 @@ def test_a_path_that_is_a_file(spark: Any, tmp_path: Path, context: Callable) ->
     (tmp_path / "out").write_text("in the way")
     for path in ("out", "out/below"):
         with pytest.raises(RunError, match=r"MS068.*is a file"):
-            FileSink(path=str(tmp_path / path), format="json").prepare(spark, context())
+            FileSink(path=str(tmp_path / path), format="json").open(context()).prepare(spark)
 
 
 def test_a_path_that_may_not_be_written(spark: Any, tmp_path: Path, context: Callable, monkeypatch: pytest.MonkeyPatch) -> None:
     from millstream.connectors.file import sink
 
     monkeypatch.setattr(sink.os, "access", lambda *_: False)
-    with pytest.raises(RunError, match=r"MS061.*may not write"):
-        FileSink(path=str(tmp_path / "out"), format="json").prepare(spark, context())
+    with pytest.raises(RunError, match=r"MS061.*no permission to write"):
+        FileSink(path=str(tmp_path / "out"), format="json").open(context()).prepare(spark)
 
 
 def test_writing_in_an_epoch_of_a_stream(spark: Any, tmp_path: Path, epoch: Callable) -> None:

@@ -22,7 +22,7 @@ def read(spark: Any, tmp_path: Path, context: Callable) -> Callable[..., Any]:
     def go(format: str, isolate: bool, **options: Any) -> Any:
         (tmp_path / f"in.{format}").write_text(FILES[format])
         source = FileSource(path=str(tmp_path / f"in.{format}"), format=format, schema=SCHEMA, mode={"type": "bounded"}, **options)
-        return source.read(spark, context(isolate=isolate))
+        return source.open(context(isolate=isolate)).read(spark)
 
     return go
 
@@ -64,11 +64,11 @@ def test_the_user_may_choose_to_have_nulls(read: Callable, rows: Callable) -> No
 def test_formats_without_bad_rows_have_no_rejects(spark: Any, tmp_path: Path, context: Callable, rows: Callable) -> None:
     spark.range(2).write.parquet(str(tmp_path / "in"))
     source = FileSource(path=str(tmp_path / "in"), format="parquet", schema={"id": "int64"}, mode={"type": "bounded"})
-    assert [row["_reject"] for row in rows(source.read(spark, context(isolate=True)))] == [None, None]
+    assert [row["_reject"] for row in rows(source.open(context(isolate=True)).read(spark))] == [None, None]
 
 
 def test_a_broken_parquet_file_fails(spark: Any, tmp_path: Path, context: Callable, rows: Callable) -> None:
     (tmp_path / "a.parquet").write_bytes(b"PAR1 not really PAR1")
     source = FileSource(path=str(tmp_path / "a.parquet"), format="parquet", schema={"id": "int64"}, mode={"type": "bounded"})
     with pytest.raises(Exception, match="parquet"):
-        rows(source.read(spark, context(isolate=True)))
+        rows(source.open(context(isolate=True)).read(spark))

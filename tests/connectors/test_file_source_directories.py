@@ -29,7 +29,7 @@ def test_values_are_decoded_and_typed(spark: Any, tmp_path: Path, context: Calla
     for number, city in enumerate(["Köln", "a%3Ab", "x+y z", "100%", "__HIVE_DEFAULT_PARTITION__"]):
         put(tmp_path / "in", f"day=2026-01-0{number + 1}/city={city}", number)
     found = by_id(
-        rows(FileSource(path=str(tmp_path / "in"), format="json", schema=SCHEMA, mode={"type": "bounded"}).read(spark, context()))
+        rows(FileSource(path=str(tmp_path / "in"), format="json", schema=SCHEMA, mode={"type": "bounded"}).open(context()).read(spark))
     )
     assert [found[number]["city"] for number in range(5)] == ["Köln", "a:b", "x+y z", "100%", None]
     assert found[2]["day"] == date(2026, 1, 3)
@@ -39,25 +39,25 @@ def test_what_spark_writes_is_read_back(spark: Any, tmp_path: Path, context: Cal
     written = [(1, "a/b=c:d%'\"é +"), (2, "plain"), (3, None)]
     spark.createDataFrame(written, "id long, city string").write.partitionBy("city").parquet(str(tmp_path / "in"))
     source = FileSource(path=str(tmp_path / "in"), format="parquet", schema={"id": "int64", "city": "string"}, mode={"type": "bounded"})
-    assert sorted((row["id"], row["city"]) for row in rows(source.read(spark, context()))) == written
+    assert sorted((row["id"], row["city"]) for row in rows(source.open(context()).read(spark))) == written
 
 
 def test_types_are_inferred_and_leading_zeros_kept(spark: Any, tmp_path: Path, context: Callable) -> None:
     put(tmp_path / "in", "n=1/day=2026-01-01/zip=007", 1)
     put(tmp_path / "in", "n=-20/day=2026-01-02/zip=50667", 2)
-    schema = FileSource(path=str(tmp_path / "in"), format="json").discover(spark, context())
+    schema = FileSource(path=str(tmp_path / "in"), format="json").open(context()).discover(spark)
     assert {field.name: str(field.type) for field in schema} == {"id": "int64", "n": "int64", "day": "date32[day]", "zip": "string"}
 
 
 def test_a_directory_above_the_path_gives_no_column(spark: Any, tmp_path: Path, context: Callable) -> None:
     put(tmp_path / "run=5", "k=1", 1)
-    assert FileSource(path=str(tmp_path / "run=5"), format="json").discover(spark, context()).names == ["id", "k"]
+    assert FileSource(path=str(tmp_path / "run=5"), format="json").open(context()).discover(spark).names == ["id", "k"]
 
 
 def test_a_value_in_the_file_comes_before_the_directory_s(spark: Any, tmp_path: Path, context: Callable, rows: Callable) -> None:
     put(tmp_path / "in", "id=99", 1)
     source = FileSource(path=str(tmp_path / "in"), format="json", schema={"id": "int64"}, mode={"type": "bounded"})
-    assert rows(source.read(spark, context())) == [{"id": 1}]
+    assert rows(source.open(context()).read(spark)) == [{"id": 1}]
 
 
 def started_empty(frame: Any, folder: Path, checkpoint: Path) -> list[dict[str, Any]]:
@@ -78,7 +78,7 @@ def started_empty(frame: Any, folder: Path, checkpoint: Path) -> list[dict[str, 
 def test_the_first_directory_may_come_after_the_start(spark: Any, tmp_path: Path, context: Callable) -> None:
     folder = tmp_path / "in"
     folder.mkdir()
-    frame = FileSource(path=str(folder), format="json", schema=SCHEMA).read(spark, context())
+    frame = FileSource(path=str(folder), format="json", schema=SCHEMA).open(context()).read(spark)
     assert started_empty(frame, folder, tmp_path / "q") == [{"city": "Bonn", "id": 1, "day": date(2026, 1, 1)}]
 
 

@@ -26,7 +26,7 @@ def folder(tmp_path: Path) -> Path:
 
 def read(spark: Any, context: Callable, rows: Callable, path: Path, **options: Any) -> list[dict[str, Any]]:
     source = FileSource(path=str(path), **{"mode": {"type": "bounded"}} | options)
-    return sorted(rows(source.read(spark, context())), key=str)
+    return sorted(rows(source.open(context()).read(spark)), key=str)
 
 
 @pytest.mark.parametrize("format", ["csv", "json", "parquet", "orc"])
@@ -52,18 +52,18 @@ def test_json_has_times_with_zones_decimals_lists_and_structs(spark: Any, folder
 def test_files_of_different_columns_are_found_together(spark: Any, folder: Path, context: Callable) -> None:
     spark.sql("SELECT 1 AS a").write.parquet(str(folder / "1"))
     spark.sql("SELECT 2 AS b").write.parquet(str(folder / "2"))
-    assert sorted(FileSource(path=str(folder), format="parquet").discover(spark, context()).names) == ["a", "b"]
+    assert sorted(FileSource(path=str(folder), format="parquet").open(context()).discover(spark).names) == ["a", "b"]
 
 
 def test_malformed_rows_do_not_become_columns(spark: Any, folder: Path, context: Callable) -> None:
     (folder / "a.json").write_text('{"id": 1}\nnonsense\n')
-    assert FileSource(path=str(folder), format="json").discover(spark, context()).names == ["id"]
+    assert FileSource(path=str(folder), format="json").open(context()).discover(spark).names == ["id"]
 
 
 def test_files_without_rows_say_nothing_about_columns(spark: Any, folder: Path, context: Callable) -> None:
     (folder / "a.json").write_text("")
     with pytest.raises(RunError, match=r"MS060.*no row"):
-        FileSource(path=str(folder), format="json").discover(spark, context())
+        FileSource(path=str(folder), format="json").open(context()).discover(spark)
 
 
 def test_csv_columns_go_by_the_header_and_not_by_their_place(spark: Any, folder: Path, context: Callable, rows: Callable) -> None:

@@ -31,7 +31,7 @@ def test_it_waits_for_more_unless_told_otherwise() -> None:
     waiting = FileSource(path="in", format="json")
     assert (waiting.bounded, waiting.poll_interval_ms) == (False, 5000)
     ending = FileSource(path="in", format="json", mode={"type": "bounded"})
-    assert (ending.bounded, ending.poll_interval_ms, ending.self_ending) == (True, 0, True)
+    assert (ending.bounded, ending.poll_interval_ms, ending.available_now) == (True, 0, True)
 
 
 def test_the_schema_is_the_declared_one_or_unknown() -> None:
@@ -45,7 +45,7 @@ def test_only_avro_needs_an_extra() -> None:
 
 
 def test_parsing_is_dear_and_columns_are_cheap() -> None:
-    assert {name: FileSource(path="in", format=name).dear for name in ("csv", "json", "parquet", "orc")} == {
+    assert {name: FileSource(path="in", format=name).expensive for name in ("csv", "json", "parquet", "orc")} == {
         "csv": True,
         "json": True,
         "parquet": False,

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from tests.connectors.conftest import opened
 
 from millstream.clients.storage import LocalStorage
 from millstream.connectors.generator.source import GeneratorSource
@@ -44,7 +45,7 @@ def test_it_survives_the_way_to_yaml_and_back() -> None:
     ("field", "sentence"),
     [
         pytest.param({"type": "template", "template": "{usr}"}, "did you mean `user`", id="unknown field in a template"),
-        pytest.param({"type": "template", "template": "{new}"}, "made of each other", id="a template of itself"),
+        pytest.param({"type": "template", "template": "{new}"}, "form a cycle", id="a template of itself"),
         pytest.param({"type": "choice", "values": ["a"], "weights": [1, 2]}, "one number for each of the 1 values", id="weights"),
         pytest.param({"type": "choice", "values": ["a", "b"], "weights": [0, 0]}, "above zero", id="no weight at all"),
         pytest.param({"type": "choice", "values": ["a", 1]}, "mix int and str", id="mixed values"),
@@ -69,18 +70,18 @@ def test_the_end_is_found_in_both_kinds_of_offsets(encode: object) -> None:
     fast = GeneratorSource(fields={"id": {"type": "sequence"}}, rows=2500)
     paced = fast.model_copy(update={"rows_per_second": 100.0})
     slow = fast.model_copy(update={"rows_per_second": 0.5, "rows": 3})
-    assert [fast.exhausted(encode({"offset": n, "timestamp": 0})) for n in (2000, 2500, 3000)] == [False, True, True]
-    assert [paced.exhausted(encode(seconds)) for seconds in (24, 25)] == [False, True]
-    assert [slow.exhausted(encode(seconds)) for seconds in (5, 6)] == [False, True]
+    assert [opened(fast).is_exhausted(encode({"offset": n, "timestamp": 0})) for n in (2000, 2500, 3000)] == [False, True, True]
+    assert [opened(paced).is_exhausted(encode(seconds)) for seconds in (24, 25)] == [False, True]
+    assert [opened(slow).is_exhausted(encode(seconds)) for seconds in (5, 6)] == [False, True]
 
 
 def test_without_an_end_it_is_never_exhausted() -> None:
-    assert not GeneratorSource(fields={"id": {"type": "sequence"}}).exhausted({"offset": 10**12})
+    assert not opened(GeneratorSource(fields={"id": {"type": "sequence"}})).is_exhausted({"offset": 10**12})
 
 
 def test_rows_beyond_the_end_are_not_counted(tmp_path: Path) -> None:
     source = GeneratorSource(fields={"id": {"type": "sequence"}}, rows=2500)
     offsets = [None, *({"offset": n} for n in (1000, 2000, 3000))]
     context = NodeContext("g", tmp_path, LocalStorage(tmp_path))
-    read = [source.rows_read(Progress(a, b, None, False, context.storage), context) for a, b in pairwise(offsets)]
+    read = [source.open(context).rows_read(Progress(a, b, None, False, context.storage)) for a, b in pairwise(offsets)]
     assert read == [1000, 1000, 500]

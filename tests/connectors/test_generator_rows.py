@@ -9,6 +9,7 @@ from statistics import fmean, pstdev
 from typing import Any
 
 import pytest
+from tests.connectors.conftest import opened
 
 from millstream.connectors.generator.source import GeneratorSource
 
@@ -40,7 +41,7 @@ def made(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., 
         folder = tmp_path_factory.mktemp("generator")
         source = GeneratorSource(**{"fields": FIELDS, "rows": 4000, "rows_per_epoch": 4000, "seed": 1} | options)
         found: list[dict[str, Any]] = []
-        frame = source.read(spark, NodeContext("g", folder, LocalStorage(folder)))
+        frame = source.open(NodeContext("g", folder, LocalStorage(folder))).read(spark)
         query = frame.writeStream.foreachBatch(lambda batch, _: found.extend(row.asDict() for row in batch.collect()))
         query.option("checkpointLocation", str(folder)).trigger(availableNow=True).start().awaitTermination()
         assert frame.schema.simpleString() == _spark_schema(source)
@@ -113,7 +114,7 @@ def test_nulls_and_coins_have_their_share(rows: list) -> None:
 def test_a_rate_gives_every_number_once_and_ends(spark: Any, context: Callable, tmp_path: Any, per_second: float) -> None:
     source = GeneratorSource(fields={"id": {"type": "sequence"}}, rows=int(per_second * 2), rows_per_second=per_second)
     found: list[int] = []
-    writer = source.read(spark, context()).writeStream.foreachBatch(lambda batch, _: found.extend(row.id for row in batch.collect()))
+    writer = source.open(context()).read(spark).writeStream.foreachBatch(lambda batch, _: found.extend(row.id for row in batch.collect()))
     query = writer.option("checkpointLocation", str(tmp_path / "q")).trigger(processingTime="0 seconds").start()
     deadline = time.monotonic() + 300
     while time.monotonic() < deadline and not _over(source, query):
@@ -124,4 +125,4 @@ def test_a_rate_gives_every_number_once_and_ends(spark: Any, context: Callable, 
 
 def _over(source: GeneratorSource, query: Any) -> bool:
     progress = query.lastProgress
-    return bool(progress) and source.exhausted(progress["sources"][0]["endOffset"])
+    return bool(progress) and opened(source).is_exhausted(progress["sources"][0]["endOffset"])

@@ -24,4 +24,4 @@ def test_rows_behind_the_end_do_not_count(tmp_path: Path, start: int | None, end
     context.storage.put("ends.json", json.dumps({"t": {"0": 7}}).encode())
     context.storage.put("0", b"\0v1\n" + json.dumps({"t": {"0": 3}}).encode())
     begin = None if start is None else {"t": {"0": start}}
-    assert source.rows_read(Progress(begin, {"t": {"0": end}}, seen, True, context.storage), context) == rows
+    assert source.open(context).rows_read(Progress(begin, {"t": {"0": end}}, seen, True, context.storage)) == rows

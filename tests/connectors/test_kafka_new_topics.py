@@ -9,7 +9,7 @@ import pytest
 
 from millstream.clients.kafka import Topic
 from millstream.clients.storage import LocalStorage
-from millstream.connectors.kafka.writing import target
+from millstream.connectors.kafka.write import target
 from millstream.errors import Diagnostic, RunError
 from millstream.plan.components import NodeContext
 

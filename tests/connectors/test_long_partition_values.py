@@ -47,7 +47,7 @@ def test_one_byte_more_stops_the_run_by_name(go: Callable[..., Report], value: s
     with pytest.raises(RunError, match="MS166") as failure:
         go([*FITS, value], "fail")
     message = str(failure.value)
-    assert "`out`: `k` h" in message
+    assert "`out`: `k` " in message
     assert len(message) < 900
     assert written("out") == []
 
@@ -57,7 +57,7 @@ def test_such_rows_can_be_dropped_or_kept(go: Callable[..., Report]) -> None:
     assert sorted(row["id"] for row in written("out")) == [0, 1, 2, 3, 4]  # type: ignore[type-var]
     letters = written("bad")
     assert sorted(json.loads(str(letter["raw"]))["id"] for letter in letters) == [5, 6, 7, 8]
-    assert all("`k` h" in str(letter["error"]) for letter in letters)
+    assert all("`k` " in str(letter["error"]) for letter in letters)
 
 
 def test_dropped_rows_are_counted(go: Callable[..., Report]) -> None:

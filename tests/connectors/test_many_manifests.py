@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from millstream.clients.storage import LocalStorage
-from millstream.connectors.file import manifests as module
-from millstream.connectors.file.manifests import Entry, Manifests, Move
+from millstream.connectors.file.write import manifests as module
+from millstream.connectors.file.write.manifests import ManifestEntry, Manifests, Move
 from millstream.errors import RunError
 
 MILLION = 1_000_000
@@ -30,9 +30,9 @@ class Counted(LocalStorage):
         return data
 
 
-def entry(number: int) -> Entry:
+def entry(number: int) -> ManifestEntry:
     moves = tuple(Move(f"_staging/{number}/{file}", f"part-k-{number:08d}-{file:05d}.snappy.parquet") for file in range(4))
-    return Entry(number, "d" * 64, 100, 10_000, moves)
+    return ManifestEntry(number, "d" * 64, 100, 10_000, moves)
 
 
 def lines(first: int, last: int) -> bytes:

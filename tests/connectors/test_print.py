@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from tests.connectors.conftest import opened
 
 from millstream.connectors.print.sink import PrintSink
 from millstream.connectors.print.terminal import show
@@ -24,7 +25,7 @@ class Terminal(io.StringIO):
 
 @pytest.mark.spark
 def test_a_pipe_gets_every_row_as_json_with_nulls_and_microseconds(spark: Any, epoch: Callable, capsys: pytest.CaptureFixture) -> None:
-    sink = PrintSink()
+    sink = opened(PrintSink())
     staged = sink.stage(spark.sql(ROWS.format(30)), epoch())
     assert (staged.rows, capsys.readouterr().out) == (30, "")
     sink.commit(staged, epoch())
@@ -35,17 +36,17 @@ def test_a_pipe_gets_every_row_as_json_with_nulls_and_microseconds(spark: Any, e
 
 @pytest.mark.spark
 def test_a_sample_is_shown_and_everything_is_counted(spark: Any, epoch: Callable) -> None:
-    staged = PrintSink(sample_every=10).stage(spark.sql(ROWS.format(100)), epoch())
-    assert (staged.rows, len(staged.payload)) == (100, 10)
+    staged = opened(PrintSink(sample_every=10)).stage(spark.sql(ROWS.format(100)), epoch())
+    assert (staged.rows, len(staged.work)) == (100, 10)
 
 
 @pytest.mark.spark
 def test_a_terminal_gets_no_more_than_its_limit(spark: Any, epoch: Callable, monkeypatch: pytest.MonkeyPatch) -> None:
     screen = Terminal()
     monkeypatch.setattr(sys, "stdout", screen)
-    sink = PrintSink(limit=3)
+    sink = opened(PrintSink(limit=3))
     staged = sink.stage(spark.sql(ROWS.format(1000)), epoch())
-    assert (staged.rows, len(staged.payload)) == (1000, 6)
+    assert (staged.rows, len(staged.work)) == (1000, 6)
     sink.commit(staged, epoch(4, sink="screen"))
     assert "screen · epoch 4 · 1,000 rows, 3 shown" in screen.getvalue()
     assert "a.b" in screen.getvalue()
@@ -54,7 +55,7 @@ def test_a_terminal_gets_no_more_than_its_limit(spark: Any, epoch: Callable, mon
 
 @pytest.mark.spark
 def test_an_epoch_without_rows_prints_nothing(spark: Any, epoch: Callable, capsys: pytest.CaptureFixture) -> None:
-    sink = PrintSink()
+    sink = opened(PrintSink())
     sink.commit(sink.stage(spark.sql(ROWS.format(0)), epoch()), epoch())
     assert capsys.readouterr().out == ""
 
@@ -69,10 +70,11 @@ def test_markup_in_values_is_shown_and_not_obeyed(epoch: Callable, monkeypatch: 
 
 LEFT_ALONE = """
 from millstream.connectors.print.sink import PrintSink
-from millstream.plan.components import Epoch, Staged
+from millstream.plan.components import Epoch, NodeContext, Staged
 import sys
+sink = PrintSink().open(NodeContext("s", None, None))
 for number in range(3):
-    PrintSink().commit(Staged(1, ("{}" + "x" * 100000,)), Epoch("q", "s", number, "d", "t"))
+    sink.commit(Staged(1, ("{}" + "x" * 100000,)), Epoch("q", "s", number, "d", "t"))
 print("still running", file=sys.stderr)
 """
 
@@ -88,5 +90,5 @@ def test_a_reader_that_has_gone_does_not_stop_the_pipeline() -> None:
 def test_a_repeated_epoch_is_printed_again(epoch: Callable, capsys: pytest.CaptureFixture) -> None:
     assert PrintSink().promise == "at_least_once"
     for _ in range(2):
-        PrintSink().commit(Staged(1, ("{}",)), epoch())
+        opened(PrintSink()).commit(Staged(1, ("{}",)), epoch())
     assert capsys.readouterr().out == "{}\n{}\n"

@@ -12,13 +12,13 @@ import psutil
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from millstream.dev.brokerjars import BROKER_JARS
+from millstream.dev.broker_jars import BROKER_JARS
 from millstream.dev.kafka import start_broker
-from millstream.engine.jars import locate
 from millstream.errors import SetupError
+from millstream.jvm.jars import locate
 
 _ABSENT = any(found.path is None for found in locate(BROKER_JARS))
-pytestmark = [pytest.mark.spark, pytest.mark.skipif(_ABSENT, reason="the broker's jars are not in the cache")]
+pytestmark = [pytest.mark.spark, pytest.mark.server, pytest.mark.skipif(_ABSENT, reason="the broker's jars are not in the cache")]
 
 
 @pytest.fixture

@@ -13,12 +13,12 @@ from typing import Any
 import psutil
 import pytest
 
-from millstream.dev.brokerjars import BROKER_JARS
-from millstream.dev.registry import ARCHIVE, unpacked
-from millstream.engine.jars import locate
+from millstream.dev.broker_jars import BROKER_JARS
+from millstream.dev.registry import ARCHIVE, unpack
+from millstream.jvm.jars import locate
 
 _ABSENT = any(found.path is None for found in locate([*BROKER_JARS, ARCHIVE]))
-pytestmark = [pytest.mark.spark, pytest.mark.skipif(_ABSENT, reason="the servers' archives are not in the cache")]
+pytestmark = [pytest.mark.spark, pytest.mark.server, pytest.mark.skipif(_ABSENT, reason="the servers' archives are not in the cache")]
 
 
 def test_both_addresses_are_printed_and_ctrl_c_stops_both() -> None:
@@ -40,9 +40,9 @@ def test_the_archive_is_unpacked_once(tmp_path: Path) -> None:
     archive = locate([ARCHIVE])[0].path
     assert archive is not None
     (tmp_path / archive.name).symlink_to(archive)
-    first = unpacked(tmp_path / archive.name)
+    first = unpack(tmp_path / archive.name)
     (first / "mark").touch()
-    assert (unpacked(tmp_path / archive.name) / "mark").exists()
+    assert (unpack(tmp_path / archive.name) / "mark").exists()
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
 
 

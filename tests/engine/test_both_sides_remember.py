@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from millstream import read_committed
-from millstream.connectors.file.sink import FileSink
-from millstream.engine.deliveries import Deliveries
+from millstream.checkpoint.deliveries import Deliveries
+from millstream.connectors.file.sink import FileSinkRun
 from millstream.errors import RunError
 from millstream.observe.report import Report
 from millstream.plan.topology import Topology
@@ -74,7 +74,7 @@ def project(pipeline: Callable[..., Topology], run: Callable[..., Report], tmp_p
 
 def test_without_the_note_the_run_is_green_and_rows_are_missing(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     project.set_back()
-    monkeypatch.setattr(Deliveries, "lacking", lambda *_: [])
+    monkeypatch.setattr(Deliveries, "find_lacks", lambda *_: [])
     assert project.go(files=1).state == "done"
     assert len(project.counts("one")) == 30 and project.whole("two")
 
@@ -94,19 +94,19 @@ def test_missing_epochs_are_noticed_and_delivered_again_to_the_target_that_lacks
 
 
 def test_delivering_again_can_be_interrupted_before_a_half_done_epoch(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    from millstream.connectors.file.sink import FileSink
+    from millstream.connectors.file.sink import FileSinkRun
 
     project.set_back()
     Path(".millstream/p/queries/rows/commits/4").unlink()
-    commit = FileSink.commit
+    commit = FileSinkRun.commit
 
-    def dying(self: FileSink, staged: object, epoch: object) -> None:
+    def dying(self: FileSinkRun, staged: object, epoch: object) -> None:
         if epoch.number == 3:
             raise OSError("the disk is away")
         commit(self, staged, epoch)
 
     with monkeypatch.context() as patched:
-        patched.setattr(FileSink, "commit", dying)
+        patched.setattr(FileSinkRun, "commit", dying)
         project.refused(redeliver=True)
     assert "lacks epoch 3" in project.refused()
     project.go(files=1, redeliver=True)
@@ -114,15 +114,15 @@ def test_delivering_again_can_be_interrupted_before_a_half_done_epoch(project: P
 
 
 def test_a_folder_that_is_emptied_during_a_run_is_noticed_by_the_next_commit(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    commit = FileSink.commit
+    commit = FileSinkRun.commit
 
-    def emptied(self: FileSink, staged: Any, epoch: Any) -> None:
+    def emptied(self: FileSinkRun, staged: Any, epoch: Any) -> None:
         if epoch.sink == "one" and epoch.number == 2:
             shutil.rmtree("out/one/_millstream")
         commit(self, staged, epoch)
 
-    monkeypatch.setattr(FileSink, "commit", emptied)
-    assert "the target of sink `one` went back: it held epoch 1, and no longer does" in project.refused(files=4)
+    monkeypatch.setattr(FileSinkRun, "commit", emptied)
+    assert "the target of sink `one` was rolled back: it held epoch 1, but no longer does" in project.refused(files=4)
 
 
 def test_a_hole_is_accepted_by_name_and_only_once(project: Project) -> None:
@@ -134,7 +134,7 @@ def test_a_hole_is_accepted_by_name_and_only_once(project: Project) -> None:
     shutil.rmtree("out/one")
     assert "lacks epoch 5" in project.refused()
     told = ("delivering again: `one` epoch 5", "delivered again: `one` epoch 5")
-    accepted = "still missing, since an earlier run has accepted that: `one` epochs 2 to 4"
+    accepted = "still missing, accepted by an earlier run: `one` epochs 2 to 4"
     assert project.go(redeliver=True).notes == (*told, accepted)
 
 
@@ -231,7 +231,7 @@ JOB = TEXT.replace("max_files", "mode: {type: bounded}, max_files") + SINK.forma
 
 def test_a_job_that_is_done_asks_its_targets_and_delivers_again(project: Project) -> None:
     project.go(JOB, files=2)
-    assert "nothing left to do" in project.go(JOB).notes[0]
+    assert "nothing is left to do" in project.go(JOB).notes[0]
     shutil.rmtree("out/one")
     assert "lacks epochs 0 to 1" in project.refused(JOB)
     project.go(JOB, redeliver=True)

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.spark
     ],
 )
 def test_the_last_row_is_left(spark: SparkSession, rows: str, columns: str, last: list[tuple[int | None, str]]) -> None:
-    from millstream.engine.collapsing import last_per_key
+    from millstream.engine.epoch.last_per_key import last_per_key
 
     frame = spark.sql(f"SELECT * FROM VALUES {rows} AS rows ({columns})").coalesce(1)
     found = last_per_key(frame, ("id",))

@@ -10,7 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from millstream.engine import execution, frames
+from millstream.engine.epoch import frames
+from millstream.engine.run import execution
 from millstream.observe.facts import Recorder
 from millstream.observe.report import Report
 from millstream.plan.topology import Topology

@@ -29,7 +29,7 @@ settings: {driver_memory: 512MB}
 
 def started(folder: Path, text: str) -> subprocess.Popen[str]:
     (folder / "p.yaml").write_text(text)
-    command = [sys.executable, "-m", "millstream.cli", "run", "p.yaml"]
+    command = [sys.executable, "-m", "millstream.cli", "run", "p.yaml", "--profile", "short"]
     return subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from millstream import FileSink, MemorySink, RunOptions, Settings, StreamEnvironment
-from millstream.engine import jobs
+from millstream.engine.run import jobs
 from millstream.errors import RunError
 from millstream.observe.report import Report
 from millstream.plan.topology import Topology
@@ -30,7 +30,7 @@ def test_a_changed_job_is_refused(pipeline: Callable[..., Topology], run: Callab
     run(pipeline(TEXT))
     with pytest.raises(RunError, match="MS147") as told:
         run(pipeline(TEXT.replace(old, new)))
-    assert "nothing was done" in str(told.value)
+    assert "nothing was run" in str(told.value)
     assert f"~ `{'o' if 'id:' in old else 't' if '*' in old else 'out'}`" in str(told.value)
     assert not Path("out_q").exists()
     assert run(pipeline(TEXT)).state == "done"
@@ -61,7 +61,7 @@ def test_python_is_told_in_its_own_words(spark: Any, tmp_path: Path) -> None:
     job(1)[0].execute()
     assert "`execute(RunOptions(again=True))`" in job(1)[0].execute().notes[0]
     env, sink = job(2)
-    with pytest.raises(RunError, match=r"`execute\(RunOptions\(again=True\)\)` does it") as told:
+    with pytest.raises(RunError, match=r"`execute\(RunOptions\(again=True\)\)` repeats it") as told:
         env.execute()
     assert "--again" not in str(told.value)
     env.execute(RunOptions(again=True))

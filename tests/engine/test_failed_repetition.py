@@ -31,7 +31,7 @@ def test_it_must_be_asked_for_again(pipeline: Callable[..., Topology], run: Call
     assert read_committed("out")["id"].to_pylist() == [1]
     run(topology, again=True)
     assert read_committed("out")["id"].to_pylist() == [1, 1]
-    assert "nothing left to do" in run(topology).notes[0]
+    assert "nothing is left to do" in run(topology).notes[0]
 
 
 def test_once_done_it_is_forgotten(pipeline: Callable[..., Topology], run: Callable[..., Report]) -> None:

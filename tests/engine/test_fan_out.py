@@ -1,4 +1,4 @@
-"""Several sinks share an epoch: a dear source is read once for all of them, a cheap one again for each."""
+"""Several sinks share an epoch: an expensive source is read once for all of them, a cheap one again for each."""
 
 import json
 from collections.abc import Callable
@@ -37,7 +37,7 @@ def test_the_python_function_above_three_sinks_runs_once(pipeline: Callable, run
     assert log.read_text().splitlines() == ["call"]
 
 
-@pytest.mark.parametrize(("format", "kept"), [("json", 1), ("parquet", 0)], ids=["dear", "cheap"])
+@pytest.mark.parametrize(("format", "kept"), [("json", 1), ("parquet", 0)], ids=["expensive", "cheap"])
 def test_only_a_dear_source_is_kept(pipeline: Callable, run: Callable, format: str, kept: int, monkeypatch: pytest.MonkeyPatch) -> None:
     from pyspark.sql.classic.dataframe import DataFrame
 

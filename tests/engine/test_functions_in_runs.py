@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from millstream import read_committed
-from millstream.engine.frames import EpochFrames
+from millstream.engine.epoch.frames import EpochFrames
 from millstream.errors import RunError
 
 pytestmark = pytest.mark.spark
@@ -88,8 +88,8 @@ FILTER = "{type: filter, from: rows, where: times(id) > 3}"
 def test_two_readers_do_not_call_the_function_twice(pipeline: Callable, run: Callable, monkeypatch: pytest.MonkeyPatch) -> None:
     write(1)
     found = []
-    original = EpochFrames._dear
-    monkeypatch.setattr(EpochFrames, "_dear", lambda self, node: found.append((node.name, original(self, node))) or found[-1][1])
+    original = EpochFrames._is_expensive
+    monkeypatch.setattr(EpochFrames, "_is_expensive", lambda self, node: found.append((node.name, original(self, node))) or found[-1][1])
     run(pipeline(TEXT.replace("out:", "again: {type: memory, from: step}\n  out:")))
     assert ("step", True) in found
 

@@ -35,4 +35,4 @@ def test_a_job_is_done_once_and_again_when_asked(pipeline: Callable[..., Topolog
 def test_a_job_that_is_not_done_goes_on(pipeline: Callable[..., Topology], run: Callable[..., Report], tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "a.json").write_text('{"id": 1}\n')
-    assert "nothing was done yet" in run(pipeline(TEXT), again=True).notes[0]
+    assert "nothing to repeat" in run(pipeline(TEXT), again=True).notes[0]

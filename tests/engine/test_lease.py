@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
+from millstream.checkpoint.layout import Checkpoint
 from millstream.clients.storage import LocalStorage
-from millstream.engine.checkpoint import Checkpoint
 from millstream.errors import RunError
 
 HOLD = """
 import sys, time
 from pathlib import Path
 from millstream.clients.storage import LocalStorage
-from millstream.engine.checkpoint import Checkpoint
+from millstream.checkpoint.layout import Checkpoint
 lease = Checkpoint(LocalStorage(Path(sys.argv[1])), "p").claim()
 print("held", flush=True)
 time.sleep(60)

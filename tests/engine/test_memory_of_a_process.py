@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 from py4j.java_gateway import JavaObject
 
-from millstream.engine.callback import EpochCallback
-from millstream.engine.queries import RunningQuery
+from millstream.engine.run.callback import EpochCallback
+from millstream.engine.run.query import RunningQuery
 from millstream.observe.report import Report
 from millstream.plan.topology import Topology
 
@@ -52,7 +52,7 @@ def test_queries_that_have_ended_are_let_go(spark: SparkSession, pipeline: Calla
 def test_they_would_not_be_by_themselves(
     spark: SparkSession, pipeline: Callable[..., Topology], run: Callable[..., Report], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(RunningQuery, "_let_go", lambda self: None)
+    monkeypatch.setattr(RunningQuery, "_release", lambda self: None)
     others = callbacks()
     runs(pipeline, run)
     assert held(spark, others) > 1
@@ -66,7 +66,7 @@ def test_what_a_run_held_in_a_session_that_goes_on_is_let_go_at_its_end(
         run(pipeline(TEXT.format(n=0)), reset=("m",))
         return java_objects() - before
 
-    monkeypatch.setattr("millstream.engine.session._EVERY", 1)
+    monkeypatch.setattr("millstream.jvm.session._EVERY", 1)
     gc.disable()
     try:
         run(pipeline(TEXT.format(n=0)))

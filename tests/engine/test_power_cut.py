@@ -11,8 +11,8 @@ import pytest
 from tests.engine.powercut import Disk, missing
 
 from millstream import committed_files
-from millstream.connectors.file.sink import FileSink
-from millstream.engine.epochs import EpochLoop
+from millstream.connectors.file.sink import FileSinkRun
+from millstream.engine.epoch.loop import EpochLoop
 from millstream.errors import RunError
 from millstream.observe.report import Report
 from millstream.plan.topology import Topology
@@ -64,14 +64,14 @@ def whole() -> bool:
 def cuts(disk: Disk, monkeypatch: pytest.MonkeyPatch) -> dict[str, Path]:
     """Copies of the disk, taken while the pipeline runs. Epoch 2 is the one in progress."""
     found: dict[str, Path] = {}
-    ran, commit = EpochLoop._run, FileSink.commit
+    ran, commit = EpochLoop._run, FileSinkRun.commit
 
     def begins(self: EpochLoop, frame: object, number: int) -> None:
         if number in (0, 2) and not {f"planned-{number}", "over"} & found.keys():
             found[f"planned-{number}"] = disk.cut(f"planned-{number}")
         ran(self, frame, number)  # type: ignore[arg-type]
 
-    def commits(self: FileSink, staged: object, epoch: object) -> None:
+    def commits(self: FileSinkRun, staged: object, epoch: object) -> None:
         if epoch.number == 2 and "staged" not in found:  # type: ignore[attr-defined]
             found["staged"] = disk.cut("staged")
         commit(self, staged, epoch)  # type: ignore[arg-type]
@@ -79,7 +79,7 @@ def cuts(disk: Disk, monkeypatch: pytest.MonkeyPatch) -> dict[str, Path]:
             found["committed"] = disk.cut("committed")
 
     monkeypatch.setattr(EpochLoop, "_run", begins)
-    monkeypatch.setattr(FileSink, "commit", commits)
+    monkeypatch.setattr(FileSinkRun, "commit", commits)
     return found
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from millstream.checkpoint.lease import Heartbeat, Pace
 from millstream.clients.storage import LocalStorage
-from millstream.engine.lease import Heartbeat, Pace
 from millstream.errors import RunError
 
 QUICK = Pace(beat=0.05, stale=1.0)
@@ -53,7 +53,7 @@ def test_a_living_owner_is_not_replaced(tmp_path: Path) -> None:
     lease = Heartbeat.take(LocalStorage(tmp_path, durable=False), "ck", PATIENT)
     with pytest.raises(RunError, match="MS050"):
         Heartbeat.take(LocalStorage(tmp_path, durable=False), "ck", PATIENT)
-    assert lease.lost() == ""
+    assert lease.lost_to() == ""
     lease.release()
     Heartbeat.take(LocalStorage(tmp_path, durable=False), "ck", PATIENT).release()
 
@@ -73,10 +73,10 @@ def test_a_paused_owner_is_replaced_and_knows_it_when_it_wakes(tmp_path: Path, e
     elsewhere("second")
     second = Heartbeat.take(LocalStorage(tmp_path, durable=False), "ck", QUICK)
     second._pace = PATIENT
-    until(first.lost)
-    assert "on host second" in first.lost()
+    until(first.lost_to)
+    assert "on host second" in first.lost_to()
     first.release()  # takes nothing from the new owner
-    assert second.lost() == ""
+    assert second.lost_to() == ""
     with pytest.raises(RunError, match="on host second"):
         Heartbeat.take(LocalStorage(tmp_path, durable=False), "ck", PATIENT)
     second.release()
@@ -124,8 +124,8 @@ def test_where_both_starters_are_told_that_they_succeeded_the_first_one_finds_ou
     late = Replacing(tmp_path, durable=False)
     late.blind = True  # it has looked before the first one's file was there
     second = Heartbeat.take(late, "ck", PATIENT)
-    until(first.lost)
-    assert "on host second" in first.lost() and second.lost() == ""
+    until(first.lost_to)
+    assert "on host second" in first.lost_to() and second.lost_to() == ""
     second.release()
 
 
@@ -142,8 +142,8 @@ def test_an_owner_that_cannot_renew_counts_as_replaced(tmp_path: Path) -> None:
     storage = Unreachable(tmp_path, durable=False)
     lease = Heartbeat.take(storage, "ck", QUICK)
     storage.away = True
-    until(lease.lost)
-    assert "could not be renewed" in lease.lost()
+    until(lease.lost_to)
+    assert "could not be renewed" in lease.lost_to()
 
 
 def test_a_dead_process_of_this_host_is_replaced_at_once(tmp_path: Path) -> None:

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from millstream.checkpoint.layout import Checkpoint
+from millstream.checkpoint.verification import damages
 from millstream.clients.storage import LocalStorage
-from millstream.engine.checkpoint import Checkpoint
-from millstream.engine.verification import damages
 
 pytestmark = pytest.mark.spark
 TEXT = """

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from millstream import read_committed
-from millstream.connectors.file.sink import FileSink
-from millstream.connectors.file.source import FileSource
+from millstream.connectors.file.sink import FileSinkRun
+from millstream.connectors.file.source import FileSourceRun
 from millstream.errors import MillstreamError
 from millstream.observe.report import Report
-from millstream.plan.query import Query
 from millstream.plan.topology import Topology
+from millstream.sql.check.query import Query
 
 pytestmark = pytest.mark.spark
 TEXT = """
@@ -44,7 +44,7 @@ def go(pipeline: Callable[..., Topology], run: Callable[..., Report]) -> Go:
 
 def half_done(go: Go, monkeypatch: pytest.MonkeyPatch, text: str = PLAIN) -> None:
     """Sink `one` has committed the epoch, and `two` has not."""
-    commit = FileSink.commit
+    commit = FileSinkRun.commit
 
     def dying(self: Any, staged: Any, epoch: Any) -> None:
         if epoch.sink == "two":
@@ -52,7 +52,7 @@ def half_done(go: Go, monkeypatch: pytest.MonkeyPatch, text: str = PLAIN) -> Non
         commit(self, staged, epoch)
 
     with monkeypatch.context() as patched:
-        patched.setattr(FileSink, "commit", dying)
+        patched.setattr(FileSinkRun, "commit", dying)
         with pytest.raises(MillstreamError):
             go(text)
 
@@ -84,7 +84,7 @@ def test_files_that_changed_or_are_gone_stop_the_repetition(go: Go, monkeypatch:
 
 def test_files_of_an_epoch_that_no_sink_holds_may_be_mended_but_not_vanish(go: Go, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patched:
-        patched.setattr(FileSink, "commit", lambda *_: 1 / 0)
+        patched.setattr(FileSinkRun, "commit", lambda *_: 1 / 0)
         with pytest.raises(MillstreamError):
             go()
     Path("in/a.json").write_text('{"id": 1}\n')
@@ -98,7 +98,7 @@ def test_files_of_an_epoch_that_no_sink_holds_may_be_mended_but_not_vanish(go: G
 
 def test_files_of_an_epoch_whose_rows_are_kept_may_not_change(go: Go, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patched:
-        patched.setattr(FileSink, "commit", lambda *_: 1 / 0)
+        patched.setattr(FileSinkRun, "commit", lambda *_: 1 / 0)
         with pytest.raises(MillstreamError):
             go(RANDOM)
     Path("in/a.json").write_text('{"id": 1}\n')
@@ -108,7 +108,7 @@ def test_files_of_an_epoch_whose_rows_are_kept_may_not_change(go: Go, monkeypatc
 def test_without_the_look_at_the_files_sinks_differ(go: Go, monkeypatch: pytest.MonkeyPatch) -> None:
     half_done(go, monkeypatch)
     Path("in/b.json").unlink()
-    monkeypatch.setattr(FileSource, "changed", lambda *_: [])
+    monkeypatch.setattr(FileSourceRun, "find_changes", lambda *_: [])
     assert go().state == "done" and not same()
 
 
@@ -129,7 +129,7 @@ def test_what_spark_calls_non_deterministic_is_computed_once(go: Go, monkeypatch
 
 def test_without_asking_spark_it_is_not(go: Go, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Query, "deterministic", True)
-    monkeypatch.setattr("millstream.logical.plans.is_deterministic", lambda _: True)
+    monkeypatch.setattr("millstream.sql.analysed.plans.is_deterministic", lambda _: True)
     half_done(go, monkeypatch, RANDOM)
     go(RANDOM)
     assert not same()

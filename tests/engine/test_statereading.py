@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from millstream.checkpoint.inventory import operators
+from millstream.checkpoint.layout import Checkpoint
+from millstream.checkpoint.state_reader import operators_of, parts, rows
 from millstream.clients.storage import LocalStorage
-from millstream.engine.checkpoint import Checkpoint
-from millstream.engine.inventory import operators
-from millstream.engine.statereading import operators_of, parts, rows
 from millstream.errors import UsageError
 from millstream.plan.cutting import cut
 

@@ -22,7 +22,9 @@ sinks: {out: {type: file, from: g, path: out, format: json}}
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["SIGINT", "SIGTERM"])
 def test_a_signal_stops_after_the_running_epoch(tmp_path: Path, number: int, code: int) -> None:
     (tmp_path / "p.yaml").write_text(PIPELINE)
-    process = subprocess.Popen([sys.executable, "-m", "millstream.cli", "run", "p.yaml"], cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "millstream.cli", "run", "p.yaml", "--profile", "short"], cwd=tmp_path, stderr=subprocess.PIPE, text=True
+    )
     commits = tmp_path / ".millstream/p/queries/g/commits"
     until = time.monotonic() + 300
     while not (commits / "3").exists() and time.monotonic() < until:
@@ -40,13 +42,19 @@ def test_a_signal_stops_after_the_running_epoch(tmp_path: Path, number: int, cod
 
 def test_a_second_instance_is_refused_while_the_first_one_runs(tmp_path: Path) -> None:
     (tmp_path / "p.yaml").write_text(PIPELINE)
-    first = subprocess.Popen([sys.executable, "-m", "millstream.cli", "run", "p.yaml"], cwd=tmp_path, stderr=subprocess.DEVNULL)
+    first = subprocess.Popen(
+        [sys.executable, "-m", "millstream.cli", "run", "p.yaml", "--profile", "short"], cwd=tmp_path, stderr=subprocess.DEVNULL
+    )
     try:
         until = time.monotonic() + 300
         while not (tmp_path / ".millstream/p/queries/g/commits/0").exists() and time.monotonic() < until:
             time.sleep(0.1)
         second = subprocess.run(
-            [sys.executable, "-m", "millstream.cli", "run", "p.yaml"], cwd=tmp_path, capture_output=True, text=True, check=False
+            [sys.executable, "-m", "millstream.cli", "run", "p.yaml", "--profile", "short"],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
         )
         assert second.returncode == 1
         assert f"process {first.pid} on host" in second.stderr

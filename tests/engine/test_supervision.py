@@ -8,8 +8,8 @@ import pytest
 
 from millstream import MemorySink, MemorySource
 from millstream.errors import Diagnostic, RunError, TransientError
-from millstream.plan.components import Epoch, Sink, Staged
-from millstream.plan.nodes import Node
+from millstream.plan.components import Epoch, NodeContext, Sink, SinkRun, Staged
+from millstream.plan.nodes import make_node
 from millstream.plan.settings import Settings
 from millstream.plan.topology import Topology
 
@@ -24,12 +24,21 @@ class Flaky(Sink):
     failures: int = 0
     transient: bool = True
 
-    def stage(self, frame: object, epoch: Epoch) -> Staged:
+    def open(self, context: NodeContext) -> SinkRun[None]:
+        return FlakyRun(self, context)
+
+
+class FlakyRun(SinkRun[None]):
+    def __init__(self, sink: Flaky, context: NodeContext) -> None:
+        super().__init__(context)
+        self.sink = sink
+
+    def stage(self, frame: object, epoch: Epoch) -> Staged[None]:
         tries.append(epoch.number)
-        if len(tries) <= self.failures:
-            kind = TransientError if self.transient else RunError
-            raise kind(Diagnostic("MS069" if self.transient else "MS079", "the other side is away"))
-        return Staged(0)
+        if len(tries) <= self.sink.failures:
+            kind = TransientError if self.sink.transient else RunError
+            raise kind(Diagnostic("MS069" if self.sink.transient else "MS079", "the other side is away"))
+        return Staged(0, None)
 
 
 @pytest.fixture
@@ -39,7 +48,7 @@ def flaky(tmp_path, run: Callable) -> Callable:
     def go(**options: object):
         settings = Settings.model_validate({"checkpoint": str(tmp_path / "ck"), "restart": {"limit": 3, "backoff": "50ms"}})
         rows = MemorySource(rows=({"id": 1},))
-        return run(Topology("p", (Node("rows", rows), Node("out", Flaky(**options), ("rows",))), settings))
+        return run(Topology("p", (make_node("rows", rows), make_node("out", Flaky(**options), ("rows",))), settings))
 
     return go
 
@@ -69,10 +78,10 @@ def test_one_failing_query_stops_the_others(tmp_path, run: Callable) -> None:
 
     endless = GeneratorSource.model_validate({"rows_per_epoch": 10, "fields": {"id": {"type": "sequence"}}})
     nodes = (
-        Node("rows", MemorySource(rows=({"id": 1},))),
-        Node("endless", endless),
-        Node("out", Flaky(failures=99, transient=False), ("rows",)),
-        Node("other", MemorySink(), ("endless",)),
+        make_node("rows", MemorySource(rows=({"id": 1},))),
+        make_node("endless", endless),
+        make_node("out", Flaky(failures=99, transient=False), ("rows",)),
+        make_node("other", MemorySink(), ("endless",)),
     )
     with pytest.raises(RunError, match="away"):
         run(Topology("p", nodes, Settings(checkpoint=str(tmp_path / "ck"))))
@@ -84,13 +93,17 @@ def test_a_slow_epoch_shows_as_lag(tmp_path, run: Callable) -> None:
 
         type: ClassVar[str] = "slow"
 
-        def stage(self, frame: object, epoch: Epoch) -> Staged:
+        def open(self, context: NodeContext) -> SinkRun[None]:
+            return SlowRun(context)
+
+    class SlowRun(SinkRun[None]):
+        def stage(self, frame: object, epoch: Epoch) -> Staged[None]:
             time.sleep(1.5)
-            return Staged(0)
+            return Staged(0, None)
 
     seen: list[float] = []
     topology = Topology(
-        "p", (Node("rows", MemorySource(rows=({"id": 1},))), Node("out", Slow(), ("rows",))), Settings(checkpoint=str(tmp_path))
+        "p", (make_node("rows", MemorySource(rows=({"id": 1},))), make_node("out", Slow(), ("rows",))), Settings(checkpoint=str(tmp_path))
     )
     report = run(topology, watch=lambda snapshot: seen.extend(query.lag_seconds for query in snapshot.queries.values()))
     assert max(seen) > 0.5

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from millstream.engine.planning import view
+from millstream.engine.offline.preview import view
 from millstream.errors import MillstreamError, RunError
 from millstream.observe.report import Report
 from millstream.plan.topology import Topology

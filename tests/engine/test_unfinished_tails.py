@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from millstream.checkpoint.layout import QueryCheckpoint
+from millstream.checkpoint.repair import remove_unfinished
 from millstream.clients.storage import LocalStorage
-from millstream.engine.checkpoint import QueryCheckpoint
-from millstream.engine.tails import mend
 from millstream.errors import RunError
 
 
@@ -42,24 +42,24 @@ def query(folder: Path, files: dict[str, str]) -> QueryCheckpoint:
 )
 def test_the_last_entry_of_a_log_is_written_anew(tmp_path: Path, path: str, gone: list[str], torn: str) -> None:
     made = query(tmp_path, SOUND | {path: torn})
-    assert mend(made) == gone
+    assert remove_unfinished(made) == gone
     made.examine()
 
 
 def test_a_plan_that_outlived_the_commit_before_it_goes_too(tmp_path: Path) -> None:
     made = query(tmp_path, SOUND | {"commits/1": ""})
-    assert mend(made) == ["offsets/2", "commits/1"]
+    assert remove_unfinished(made) == ["offsets/2", "commits/1"]
     made.examine()
 
 
 def test_notes_of_a_source_go_when_no_plan_uses_them(tmp_path: Path) -> None:
     made = query(tmp_path, SOUND | {"sources/0/3": "", "sources/0/1": ""})
-    assert mend(made) == ["sources/0/3"]
+    assert remove_unfinished(made) == ["sources/0/3"]
 
 
 def test_a_query_that_never_planned_begins_again(tmp_path: Path) -> None:
     made = query(tmp_path, {"metadata": "", "offsets/0": "", "sources/0/0": "", "state/0/_metadata/metadata": "v1"})
-    assert sorted(mend(made)) == ["metadata", "offsets/0", "sources/0/0", "state"]
+    assert sorted(remove_unfinished(made)) == ["metadata", "offsets/0", "sources/0/0", "state"]
     made.examine()
 
 
@@ -71,14 +71,14 @@ def test_a_query_that_never_planned_begins_again(tmp_path: Path) -> None:
 def test_what_was_durable_stays_and_is_damage(tmp_path: Path, files: dict[str, str]) -> None:
     made = query(tmp_path, SOUND | files)
     before = made.storage.files()
-    assert mend(made) == []
+    assert remove_unfinished(made) == []
     assert made.storage.files() == before
 
 
 def test_a_plan_whose_rows_are_kept_stays(tmp_path: Path) -> None:
     LocalStorage(tmp_path).put("_millstream/staged/q/node/2.json", b"{}")
     made = query(tmp_path, SOUND | {"offsets/2": ""})
-    assert mend(made) == []
+    assert remove_unfinished(made) == []
     with pytest.raises(RunError, match="MS052"):
         made.examine()
 
@@ -105,4 +105,4 @@ def test_an_unfinished_snapshot_goes_where_changes_replace_it(tmp_path: Path, ne
     made = query(tmp_path, SOUND | {f"state/0/0/{version}.changelog": "x" for version in changes})
     for name, data in {"SSTs/a.sst": b"aaaa", "SSTs/b.sst": b"bb", "2.zip": snapshot(("a.sst", 4)), "5.zip": newest}.items():
         made.storage.put(f"state/0/0/{name}", data)
-    assert mend(made) == gone
+    assert remove_unfinished(made) == gone

@@ -33,8 +33,8 @@ def refused(run: Callable, topology: object) -> Diagnostic:
 @pytest.mark.parametrize(
     ("content", "help_"),
     [
-        ("identifier,value\n1,5\n", "name the columns as the header does"),
-        ("id,amont\n1,5\n", "is `amont` what is meant?"),
+        ("identifier,value\n1,5\n", "use the header's column names"),
+        ("id,amont\n1,5\n", "did you mean `amont`?"),
         ("id;amount\n1;5\n", 'delimiter: ";"'),
         ("id\tamount\n1\t5\n", 'delimiter: "\\t"'),
     ],

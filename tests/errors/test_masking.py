@@ -4,7 +4,7 @@ import traceback
 
 import pytest
 
-from millstream.masking import mask
+from millstream.worker.masking import mask
 
 HIDDEN = ("hunter2",)
 

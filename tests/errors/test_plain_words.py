@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from millstream.engine.failures import translate
-from millstream.plan.previews import previewed
+from millstream.engine.failures import Translator
+from millstream.rules.previews import check_previews
 from millstream.secrets import Redactor, Secret
 from millstream.spec.loader import loads
 
@@ -66,7 +66,7 @@ def test_a_comma_before_nothing_is_no_sql(sql: str) -> None:
         ).diagnostics
         if each.code == "MS158"
     )
-    assert "nothing stands between this comma and" in found.message and found.help == "remove the comma"
+    assert "nothing is between this comma and" in found.message and found.help == "remove the comma"
 
 
 def test_a_number_without_a_unit_is_shown_with_one() -> None:
@@ -86,7 +86,7 @@ def test_a_comma_in_an_unquoted_expression_is_one_finding(transform: str, whole:
     text = f"sources: {{r: {{type: memory, rows: [{{id: 1}}]}}}}\ntransforms: {{a: {{from: r, {transform}}}}}{ENDS}"
     code, _, help_ = only(text)
     assert code == "MS027"
-    assert help_ == f"inside {{…}} a text with a comma is quoted: `{whole}`"
+    assert help_ == f"inside {{…}} quote a text with a comma: `{whole}`"
 
 
 @pytest.mark.parametrize(("kind", "meant"), [("datetime", "timestamp"), ("text", "string"), ("decimal", "decimal(18,2)")])
@@ -136,7 +136,7 @@ def test_a_check_of_a_source_with_an_unset_secret_says_so(tmp_path: Path) -> Non
     loaded = loads(f"sources: {{a: {{{source}}}}}{ENDS}")
     assert loaded.topology
     assert not loaded.errors
-    (found,) = previewed(loaded.topology, open_storage(str(tmp_path)))
+    (found,) = check_previews(loaded.topology, open_storage(str(tmp_path)))
     assert (found.code, found.level) == ("MS013", "error")
     assert "`NOT_SET_HERE` is not set" in found.message
 
@@ -159,7 +159,7 @@ def test_a_server_for_trying_out_says_which_extra_it_needs(tmp_path: Path) -> No
     ],
 )
 def test_an_address_without_its_jars_names_them(said: str) -> None:
-    (found,) = translate(RuntimeError(said), (), "a", Redactor([]), "p").diagnostics
+    (found,) = Translator((), "p", Redactor([])).translate(RuntimeError(said), "a").diagnostics
     assert found.code == "MS164"
     assert "`s3a://`" in found.message
     assert "org.apache.hadoop:hadoop-aws" in found.help
@@ -190,9 +190,17 @@ def test_a_long_password_is_hidden_wherever_it_stands() -> None:
 
 
 def test_a_task_without_memory_is_told_as_such() -> None:
-    from millstream.engine.failures import translate
+    from millstream.engine.failures import Translator
     from millstream.secrets import Redactor
 
     error = RuntimeError("Job aborted: java.lang.OutOfMemoryError: Requested array size exceeds VM limit")
-    (found,) = translate(error, [], "q", Redactor([]), "p").diagnostics
+    (found,) = Translator([], "p", Redactor([])).translate(error, "q").diagnostics
     assert found.code == "MS155" and "settings.driver_memory" in found.help
+
+
+def test_a_worker_that_did_not_start_in_time_is_tried_again() -> None:
+    from millstream.errors import TransientError
+
+    error = RuntimeError("org.apache.spark.SparkException: Python worker failed to connect back.")
+    found = Translator([], "p", Redactor([])).translate(error, "q")
+    assert isinstance(found, TransientError) and found.diagnostics[0].code == "MS069"

@@ -8,8 +8,8 @@ import pytest
 
 from millstream.engine.engine import SparkEngine
 from millstream.errors import SpecError
-from millstream.plan.running import RunOptions
-from millstream.secrets import veiled
+from millstream.plan.run_options import RunOptions
+from millstream.secrets import mask_line
 from millstream.spec.files import load_pipeline
 
 PIPELINE = """
@@ -51,7 +51,7 @@ def test_the_line_is_shown_without_it(tmp_path: Path, options: str) -> None:
     ],
 )
 def test_what_is_hidden(line: str, shown: str) -> None:
-    assert veiled(line) == shown
+    assert mask_line(line) == shown
 
 
 def test_a_secret_that_is_not_there_is_told_before_anything_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

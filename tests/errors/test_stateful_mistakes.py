@@ -60,11 +60,11 @@ JOIN = "{type: join, left: clicks, right: other, on: left.user = right.user, wit
 JOINS = [
     (", within: {after: 1h}", "", "MS039", "MB per million rows"),
     ("left.user = right.user", "left.user = right.amount", "MS035", "they are never equal"),
-    ("left.user = right.user", "user = right.user", "MS024", "does not say which side"),
+    ("left.user = right.user", "user = right.user", "MS024", "has no side"),
     ("left.user = right.user", "left.usr = right.user", "MS024", "unknown column `usr` on the left side"),
     ("left.user = right.user", "left.amount > right.amount", "MS027", "a join needs an equality"),
     ("right: other", "right: othr", "MS012", "unknown input `othr`"),
-    (", within: {after: 1h}", ", kind: left, unbounded: true", "MS039", "never knows that no partner comes"),
+    (", within: {after: 1h}", ", kind: left, unbounded: true", "MS039", "cannot know that no match will come"),
 ]
 
 

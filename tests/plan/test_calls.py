@@ -2,7 +2,7 @@
 
 import pytest
 
-from millstream.plan.calls import collected, mentions
+from millstream.sql.rewrites.calls import collected, mentions
 
 NAMES = ["my_median", "wavg"]
 MEDIAN = "_scalar_of_my_median(collect_list({}))"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from millstream.plan.carrying import carrying
+from millstream.sql.rewrites.changelog import carrying
 
 CHANGES = {"t": ("_op", "_seq"), "raw.t": ("_op",), "plain": ()}
 

@@ -57,6 +57,13 @@ def test_line_breaks_of_unicode_come_back(path: str) -> None:
     assert from_yaml(env.topology().to_yaml()) == env.topology()
 
 
+@pytest.mark.parametrize("path", ["0E0", "1e5", "-1E+3", "0x1f", "1_000", "2026-01-01"])
+def test_texts_that_look_like_numbers_stay_texts(path: str) -> None:
+    env = StreamEnvironment("p")
+    env.from_source(FileSource(path=path, format="json", schema={"id": "int64"}), "files").to(BlackholeSink(), "out")
+    assert loads(env.topology().to_yaml()).require().nodes == env.topology().nodes
+
+
 def test_a_lambda_is_refused_with_its_place() -> None:
     env = StreamEnvironment("p")
     env.from_rows([{"id": 1}]).map_batches(lambda batch: batch, name="odd").to(BlackholeSink())

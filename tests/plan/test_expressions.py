@@ -5,7 +5,7 @@ from decimal import Decimal
 
 import pytest
 
-from millstream import col, func, lit, sql
+from millstream import col, expr, func, lit
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ def test_operators_print_as_sql(expression: object, text: str) -> None:
 
 @pytest.mark.parametrize("value", [1, 1.5, "a", True, None, Decimal("1.20"), datetime(2026, 1, 1, tzinfo=UTC)])
 def test_constants_of_every_kind_parse_again(value: object) -> None:
-    assert str(sql(str(lit(value)))) == str(lit(value))
+    assert str(expr(str(lit(value)))) == str(lit(value))
 
 
 def test_and_instead_of_ampersand_is_caught() -> None:
@@ -41,4 +41,4 @@ def test_and_instead_of_ampersand_is_caught() -> None:
 
 def test_text_that_is_no_expression_is_refused() -> None:
     with pytest.raises(ValueError, match="not an expression"):
-        sql("a >")
+        expr("a >")

@@ -3,8 +3,8 @@
 import pytest
 
 from millstream.plan import types
-from millstream.plan.columns import analyse
-from millstream.plan.query import freeze_clock, parse_query
+from millstream.sql.check.columns import analyse
+from millstream.sql.check.query import freeze_clock, parse_query
 
 ORDERS = types.schema({"id": "int64", "user": "string", "amount": "decimal(18,2)", "tags": "list<string>", "p": "struct<a: int64>"})
 

@@ -34,7 +34,7 @@ def test_plain_kafka_to_kafka_is_possible() -> None:
     ("options", "reason"),
     [
         ({"source": ", mode: {type: bounded}"}, "bounded"),
-        ({"source": ", on_error: drop"}, "cannot be kept apart"),
+        ({"source": ", on_error: drop"}, "cannot be isolated"),
         ({"transform": "{type: sql, sql: 'SELECT id, count(*) AS n FROM orders GROUP BY id'}"}, "keeps state"),
         ({"sink": "type: file, path: out, format: json"}, "type `file` works on whole epochs"),
         ({"more": "  more: {type: kafka, topic: more, from: chosen}"}, "there can be one sink"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from millstream.plan.query import Query, parse_query
+from millstream.sql.check.query import Query, parse_query
 
 VARYING = [
     "aes_encrypt(a, k)",

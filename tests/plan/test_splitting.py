@@ -2,7 +2,7 @@
 
 import pytest
 
-from millstream.plan.splitting import split
+from millstream.sql.rewrites.splitting import split
 from millstream.transforms.sql import Sql
 
 HOURLY = "select k, window(at, '1 hour') w, count(*) n from t group by 1, 2"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from millstream.plan.running import RunOptions
+from millstream.plan.run_options import RunOptions
 
 
 @pytest.mark.parametrize(
@@ -16,5 +16,5 @@ from millstream.plan.running import RunOptions
 )
 def test_flags_become_options(flag: str, option: str) -> None:
     text = "restore it, or {} goes on"
-    assert RunOptions().worded(text.format(flag)) == text.format(option)
-    assert RunOptions(flags=True).worded(text.format(flag)) == text.format(flag)
+    assert RunOptions().reword(text.format(flag)) == text.format(option)
+    assert RunOptions(flags=True).reword(text.format(flag)) == text.format(flag)

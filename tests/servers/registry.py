@@ -13,8 +13,8 @@ from typing import Any
 import fastavro
 import pytest
 
-from millstream.clients.schemaregistry import SchemaRegistry
-from millstream.clients.schemas import Schema
+from millstream.clients.registered_schemas import Schema
+from millstream.clients.schema_registry import SchemaRegistry
 from millstream.dev.registry import Registry, start_registry
 from millstream.errors import SetupError
 

@@ -7,7 +7,7 @@ import pytest
 from millstream import Topology
 from millstream.errors import Diagnostic
 from millstream.plan.document import from_yaml
-from millstream.spec.jsonschema import pipeline_schema
+from millstream.spec.json_schema import pipeline_schema
 from millstream.spec.loader import load
 
 CODE = """

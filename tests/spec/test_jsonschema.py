@@ -7,7 +7,7 @@ import jsonschema
 import pytest
 import yaml
 
-from millstream.spec.jsonschema import pipeline_schema
+from millstream.spec.json_schema import pipeline_schema
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*/*.yaml"))
 

@@ -33,7 +33,7 @@ sinks: {{out: {{type: print, from: t}}}}
         ("SELECT id FROM orders WHERE user = 'x", "'", "close it with '"),
         ("SELECT id,, user FROM orders", ",", "remove one"),
         ("DELETE FROM orders", "DELETE", "a query begins with `SELECT` or `WITH`"),
-        ("SELECT id FROM orders; SELECT user FROM orders", "SELECT", "write one query; several nodes hold several queries"),
+        ("SELECT id FROM orders; SELECT user FROM orders", "SELECT", "write one query per node"),
     ],
 )
 def test_a_syntax_error_has_a_place_and_a_way_out(sql: str, marked: str, help_: str, wiring: str) -> None:

@@ -63,7 +63,7 @@ def test_a_secret_in_a_field_that_is_shown_is_refused() -> None:
 def test_a_variable_in_a_flow_map_is_quoted() -> None:
     text = "sources: {a: {type: generator, rows: %s, fields: {id: {type: sequence}}}}\nsinks: {b: {type: blackhole, from: a}}"
     (error,) = loads(text % "${ROWS}", environ={"ROWS": "5"}).errors
-    assert error.help == 'inside {…} a variable is quoted: "${NAME}"'
+    assert error.help == 'inside {…} quote a variable: "${NAME}"'
     assert loads(text % '"${ROWS}"', environ={"ROWS": "5"}).require().node("a").component.rows == 5
 
 

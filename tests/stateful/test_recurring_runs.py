@@ -35,7 +35,7 @@ def test_windows_stay_open_between_runs(pipeline: Callable[..., Any], run: Calla
     Path("in").mkdir()
     Path("in/1.json").write_text('{"at": "2024-01-01T00:00:10Z"}\n')
     report = run(pipeline(PIPELINE))
-    assert counts() == [] and any("stays open until the next run" in note for note in report.notes)
+    assert counts() == [] and any("stay open until the next run" in note for note in report.notes)
     Path("in/2.json").write_text('{"at": "2024-01-01T00:00:20Z"}\n{"at": "2024-01-01T00:01:00Z"}\n')
     run(pipeline(PIPELINE))
     assert counts() == [2], "the first minute has both rows; the second is open"

@@ -20,7 +20,8 @@ def apply(spark: Any, tmp_path: Path) -> Callable[..., Any]:
 
     def go(transform: Transform, *, isolate: bool = False, clock: str = "", node: str = "step", **inputs: str) -> Any:
         frames = {name: spark.sql(text) for name, text in inputs.items()}
-        return transform.apply(frames, NodeContext(node, tmp_path, LocalStorage(tmp_path / "ck"), isolate=isolate, clock=clock))
+        context = NodeContext(node, tmp_path, LocalStorage(tmp_path / "ck"), isolate=isolate, clock=clock)
+        return transform.open(context).apply(frames, context)
 
     return go
 

@@ -12,11 +12,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from millstream.clients.storage import LocalStorage
-from millstream.engine.lowering import visible
+from millstream.engine.lowering.nodes import visible
 from millstream.plan.components import NodeContext, Transform
-from millstream.plan.nodes import Node
-from millstream.plan.processing import Moment, as_micros
-from millstream.transforms.buckets import from_bytes, to_bytes
+from millstream.plan.nodes import make_node
+from millstream.worker.buckets import from_bytes, to_bytes
+from millstream.worker.processing import Moment, as_micros
 
 Row = dict[str, Any]
 
@@ -43,13 +43,13 @@ class Stream:
         if self.delay is not None:
             frame = frame.withWatermark(self.time, self.delay)
         context = NodeContext(node, self.folder, LocalStorage(self.folder / "node"), isolate=isolate)
-        return transform.apply({"rows": frame}, context)
+        return transform.open(context).apply({"rows": frame}, context)
 
     def run(self, transform: Transform, *, isolate: bool = False, side: Transform | None = None, node: str = "step") -> list[list[Row]]:
         """The rows of the epochs that are new since the last run."""
         found: list[list[Row]] = []
         frame = self.frame(transform, isolate, node)
-        seen = visible(frame, Node("step", transform))
+        seen = visible(frame, make_node("step", transform))
         if side is not None:
             seen = side.apply({"step": frame}, NodeContext("side", self.folder, LocalStorage(self.folder / "node")))
         writer = seen.writeStream.foreachBatch(lambda rows, _: found.append([row.asDict(True) for row in rows.collect()]))

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from millstream.transforms.batches import BatchRunner, WrongResultError
+from millstream.worker.batches import BatchRunner, WrongResultError
 
 SCHEMA = pa.schema([("n", pa.int32()), ("s", pa.string())])
 

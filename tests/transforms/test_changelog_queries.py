@@ -36,14 +36,14 @@ def query(spark: SparkSession, tmp_path: Path) -> Query:
         step, context = Sql(sql=sql), NodeContext("q", tmp_path, LocalStorage(tmp_path / "q"))
         frames = {"t": _rows(spark, rows, "id, v, _op, _seq"), "plain": _rows(spark, PLAIN, "id, v")}
         frames = {name: frame for name, frame in frames.items() if name in step.tables()}
-        result = [row.asDict() for row in step.apply(frames, context).collect()]
+        result = [row.asDict() for row in step.open(context).apply(frames, context).collect()]
         table: dict[Any, Any] = {}
         for row in sorted(result, key=lambda row: row["_seq"] or 0):
             op, values = row.pop("_op"), [value for name, value in row.items() if name != "_seq"]
             table.pop(values[0], None)
             table |= {values[0]: tuple(values)} if op != "d" else {}
         frames |= {"t": _rows(spark, final, "id, v")}
-        expected = Sql(sql=sql).apply(frames, context).collect()
+        expected = Sql(sql=sql).open(context).apply(frames, context).collect()
         return sorted(table.values(), key=str), sorted(map(tuple, expected), key=str)
 
     return go

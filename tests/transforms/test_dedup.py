@@ -16,12 +16,12 @@ from hypothesis import strategies as st
 from tests.transforms.streams import Stream, flat
 
 from millstream.errors import MillstreamError
-from millstream.plan.processing import Moment, as_micros
-from millstream.transforms.buckets import from_bytes, to_bytes
 from millstream.transforms.dedup import Dedup
-from millstream.transforms.deduplication import KEPT, Deduplication
-from millstream.transforms.emitting import Shape
-from millstream.transforms.wholes import WholeRunner
+from millstream.worker.buckets import from_bytes, to_bytes
+from millstream.worker.deduplication import KEPT, Deduplication
+from millstream.worker.output_batches import OutputShape
+from millstream.worker.processing import Moment, as_micros
+from millstream.worker.table_runner import TableRunner
 
 T0 = datetime(2026, 1, 1, tzinfo=UTC)
 SCHEMA = pa.schema([("user", pa.string()), ("n", pa.int64()), ("at", pa.timestamp("us", "UTC")), ("tags", pa.list_(pa.string()))])
@@ -65,7 +65,7 @@ class Alone:
 
     def __init__(self) -> None:
         function = Deduplication("at", ("n", "tags"), WITHIN * 60_000_000)
-        self.runner = WholeRunner(function, ("user",), SCHEMA, SCHEMA.append(pa.field(KEPT, pa.bool_())), Shape(SCHEMA, {}, True), ())
+        self.runner = TableRunner(function, ("user",), SCHEMA, SCHEMA.append(pa.field(KEPT, pa.bool_())), OutputShape(SCHEMA, {}, True), ())
         self.blob: bytes | None = None
 
     def epoch(self, rows: list[Row], watermark: datetime) -> list[Row]:

@@ -10,12 +10,12 @@ import pyarrow.compute as pc
 import pytest
 
 from millstream import function
-from millstream.engine.functions import registered
+from millstream.engine.lowering.functions import functions_registered
 from millstream.errors import RunError
-from millstream.plan import builtins
-from millstream.plan.builtins import BUILTINS
-from millstream.plan.calls import collected
 from millstream.plan.declarations import user_function
+from millstream.sql.check import builtins
+from millstream.sql.check.builtins import BUILTINS
+from millstream.sql.rewrites.calls import collected
 
 pytestmark = pytest.mark.spark
 ROWS = "(SELECT id % 2 AS k, nullif(id, 4) AS x, id * 1.5D AS w FROM range(7))"
@@ -64,13 +64,13 @@ AGGREGATES = [used.name for used in FUNCTIONS if used.aggregates(Path())]
 
 @pytest.fixture
 def query(spark: Any, tmp_path: Path) -> Iterator[Callable[[str], list[tuple[Any, ...]]]]:
-    with registered(spark, FUNCTIONS, tmp_path):
+    with functions_registered(spark, FUNCTIONS, tmp_path):
         yield lambda text: sorted((tuple(row) for row in spark.sql(collected(text, AGGREGATES)).collect()), key=str)
 
 
 @contextmanager
 def one(spark: Any, folder: Path, call: Any, **options: Any) -> Iterator[None]:
-    with registered(spark, (user_function("f", {"function": call, **options}),), folder):
+    with functions_registered(spark, (user_function("f", {"function": call, **options}),), folder):
         yield
 
 

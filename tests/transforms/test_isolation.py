@@ -114,4 +114,4 @@ def test_columns_made_of_each_other_are_refused(result: Callable) -> None:
     ],
 )
 def test_queries_of_another_shape_are_refused_beforehand(query: str) -> None:
-    assert "told apart" in Sql(sql=query).refuses_isolation()
+    assert "isolated" in Sql(sql=query).refuses_isolation()

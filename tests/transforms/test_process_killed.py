@@ -40,13 +40,13 @@ sinks:
 # dies when the rows of epoch 1 are staged and not committed
 SABOTAGE = """
 import os, signal, sys
-from millstream.connectors.file.sink import FileSink
-commit = FileSink.commit
+from millstream.connectors.file.sink import FileSinkRun
+commit = FileSinkRun.commit
 def dying(self, work, epoch):
     if epoch.number == 1:
         os.killpg(os.getpgid(0), signal.SIGKILL)
     commit(self, work, epoch)
-FileSink.commit = dying
+FileSinkRun.commit = dying
 sys.argv = ["millstream", "run", "p.yaml"]
 from millstream.cli import main
 main()

@@ -13,14 +13,14 @@ from typing import Any
 import pytest
 
 from millstream import BucketFunction, BucketResult, read_committed
+from millstream.checkpoint.inventory import take_stock
+from millstream.checkpoint.layout import Checkpoint
+from millstream.checkpoint.state_reader import parts
+from millstream.checkpoint.verification import damages
 from millstream.clients.storage import LocalStorage
-from millstream.engine.checkpoint import Checkpoint
 from millstream.engine.engine import SparkEngine
-from millstream.engine.inventory import take_stock
-from millstream.engine.statereading import parts
-from millstream.engine.verification import damages
-from millstream.plan.running import RunOptions
-from millstream.transforms.inspection import stored_state
+from millstream.keyed.state_reader import stored_state
+from millstream.plan.run_options import RunOptions
 from millstream.transforms.process import Process
 
 pytestmark = pytest.mark.spark
@@ -143,7 +143,7 @@ def test_state_and_timers_survive_a_restart_and_can_be_read_in_between(
     assert kept["ann"].state == {"clicks": 3, "pages": ["/"], "by_page": {"/": 1}, "until": datetime(2026, 1, 1, 0, 10, tzinfo=UTC)}
     assert kept["bob"].timers == (datetime(2026, 1, 1, 0, 11, tzinfo=UTC),)
     assert list(stored_state(spark, str(checkpoint), "another")) == []
-    remembered = topology.node("sessions").component.remembered(spark, str(checkpoint), "sessions")
+    remembered = topology.node("sessions").component.read_state(spark, str(checkpoint), "sessions")
     assert sorted(row["key"]["user"] for row in remembered) == ["ann", "bob"]
     progress = Checkpoint(LocalStorage(checkpoint.parent.parent), "p")
     assert damages(progress) == []

@@ -10,7 +10,7 @@ import pytest
 from tests.transforms.streams import Bucket, main_rows
 
 from millstream import ListState, MapState, ProcessFunction, ValueState
-from millstream.transforms.remembering import StateLayoutError
+from millstream.worker.state_layout import StateLayoutError
 
 T0 = datetime(2026, 1, 1, tzinfo=UTC)
 SCHEMA = pa.schema([("user", pa.string()), ("n", pa.int64()), ("at", pa.timestamp("us", "UTC"))])

@@ -10,7 +10,7 @@ import pytest
 from tests.transforms.streams import Bucket, main_rows
 
 from millstream import ProcessFunction, ValueState
-from millstream.plan.processing import Moment, TimerError, as_micros
+from millstream.worker.processing import Moment, TimerError, as_micros
 
 T0 = datetime(2026, 1, 1, tzinfo=UTC)
 END = datetime(9500, 1, 1, tzinfo=UTC)

@@ -47,6 +47,7 @@ def test_the_schema_is_found_by_calling_it_with_no_rows(tmp_path: Path) -> None:
 def test_when_that_does_not_work_a_schema_is_asked_for(function: Callable, tmp_path: Path) -> None:
     with pytest.raises(RunError, match="MS064") as failed:
         Python(function=function).discover({"rows": pa.schema([("x", pa.int64())])}, tmp_path)
+    assert "called once with no rows" in failed.value.diagnostics[0].message
     assert "schema" in failed.value.diagnostics[0].help
 
 

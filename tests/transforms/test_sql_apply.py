@@ -20,7 +20,8 @@ def test_names_with_dots_and_several_inputs(spark: Any, tmp_path: Path) -> None:
         WITH both AS (SELECT raw.orders.id, orders.tags FROM raw.orders UNION ALL SELECT id, tags FROM b)
         SELECT id, tag FROM both LATERAL VIEW explode(tags) AS tag
     """
-    rows = Sql(sql=query).apply(frames, NodeContext("step", tmp_path, LocalStorage(tmp_path))).collect()
+    context = NodeContext("step", tmp_path, LocalStorage(tmp_path))
+    rows = Sql(sql=query).open(context).apply(frames, context).collect()
     assert sorted(map(tuple, rows)) == [(1, "x"), (1, "y"), (2, "z")]
 
 
@@ -36,7 +37,8 @@ def kept(spark: Any, frame: Any) -> bool:
 
 def test_what_is_kept_in_memory_stays_there(spark: Any, tmp_path: Path) -> None:
     frame = spark.sql("SELECT id + 41 AS id FROM range(10)").persist()
-    Sql(sql="SELECT id FROM rows").apply({"rows": frame}, NodeContext("step", tmp_path, LocalStorage(tmp_path)))
+    context = NodeContext("step", tmp_path, LocalStorage(tmp_path))
+    Sql(sql="SELECT id FROM rows").open(context).apply({"rows": frame}, context)
     assert kept(spark, frame)
     frame.unpersist()
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import Literal
 
 from millstream.api.stream import DataStream, Value
-from millstream.plan.outcomes import OnError
-from millstream.plan.processing import BucketFunction, ProcessFunction
+from millstream.plan.error_policy import OnError
 from millstream.plan.windows import SessionWindow, SlidingWindow, TumblingWindow
+from millstream.worker.processing import BucketFunction, ProcessFunction
 
 AnyWindow = TumblingWindow | SlidingWindow | SessionWindow
 
@@ -22,8 +22,11 @@ class KeyedStream:
     def __init__(self, stream: DataStream, columns: tuple[str, ...]) -> None:
         self.stream, self.columns = stream, columns
 
+    def __repr__(self) -> str:
+        return f"KeyedStream({self.stream.name} by {', '.join(self.columns) or 'nothing: all rows together'})"
+
     def window(self, window: AnyWindow) -> WindowedStream:
-        """Cut each key's rows by time."""
+        """Group each key's rows by time."""
         return WindowedStream(self, window)
 
     def process(
@@ -35,7 +38,7 @@ class KeyedStream:
         buckets: int | None = None,
         timeout: str | None = None,
     ) -> DataStream:
-        """A class that sees each key's rows, with state and timers; `output(name)` of the result reads its side outputs."""
+        """A class that processes each key's rows, with state and timers; `output(name)` of the result reads its side outputs."""
         return self.stream.then("process", name, on_error, key_by=self.columns, function=function, buckets=buckets, timeout=timeout)
 
     def aggregate(self, *, name: str | None = None, on_error: OnError = "fail", **aggregates: Value) -> DataStream:
@@ -49,6 +52,9 @@ class WindowedStream:
     def __init__(self, keyed: KeyedStream, window: AnyWindow) -> None:
         self.keyed, self.assigned = keyed, window
 
+    def __repr__(self) -> str:
+        return f"WindowedStream({self.keyed!r}, {self.assigned!r})"
+
     def aggregate(
         self,
         *,
@@ -59,7 +65,7 @@ class WindowedStream:
         on_error: OnError = "fail",
         **aggregates: Value,
     ) -> DataStream:
-        """One row per key and window, when the window has closed; or again with every update."""
+        """One row per key and window, when the window has closed; or with every update."""
         return self.keyed.stream.then(
             "window",
             name,

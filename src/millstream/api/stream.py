@@ -1,7 +1,7 @@
-"""`DataStream`: rows on their way. Every operator gives a new stream and leaves the old one as it was, so streams can be shared.
+"""`DataStream`: a stream of rows. Every operator returns a new stream and does not change the old one, so streams can be shared.
 
-The types carry the rules: a stream has no `execute` (nothing would come out), a flow has no operators (its rows have arrived), and
-windows are to be had on keyed streams only. A type checker sees such mistakes before anything runs.
+The types enforce the rules: a stream has no `execute` (it has no sink), a flow has no operators (it has ended in sinks), and windows exist
+only on keyed streams. A type checker reports such mistakes before anything runs.
 """
 
 from __future__ import annotations
@@ -11,15 +11,23 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
+from pydantic import ValidationError
 
 from millstream.api.environment import StreamEnvironment
+from millstream.errors import Diagnostic, SpecError
 from millstream.observe.report import Report
-from millstream.plan.components import Component, Sink, Source, Transform
-from millstream.plan.expressions import Expr, sql
-from millstream.plan.nodes import DeadLetter, OnError
-from millstream.plan.running import RunOptions
-from millstream.plan.time import EventTime
+from millstream.plan.branches import DEFAULT
+from millstream.plan.components import Component, NamesInputs, Sink, Source
+from millstream.plan.error_policy import DeadLetter, OnError
+from millstream.plan.event_time import EventTime
+from millstream.plan.expressions import Expr, expr
+from millstream.plan.nodes import SourceNode
+from millstream.plan.option_mistakes import mistakes
+from millstream.plan.run_options import RunOptions
+from millstream.plan.schemas import propagate
+from millstream.plan.settings import AvailableNow
 from millstream.plan.topology import Topology
+from millstream.plan.types import name_of
 from millstream.plan.windows import SessionWindow, SlidingWindow, TumblingWindow
 from millstream.registry import Kind, Registry
 
@@ -40,9 +48,12 @@ class DataStream:
         self.environment, self.name = environment, name
 
     def __repr__(self) -> str:
-        """The stream and the way to it."""
-        path = " → ".join(node.name for node in self.environment.topology().upstream(self.name))
-        return f"{type(self).__name__}({path})"
+        """The stream, its path and its columns, as far as they are known without Spark."""
+        topology = self.environment.topology()
+        path = " → ".join(node.name for node in topology.upstream(self.name)) or f"{self.name} (removed)"
+        schema = propagate(topology).get(self.name)
+        columns = ", ".join(f"{field.name} {name_of(field.type)}" for field in schema) if schema is not None else "columns not known yet"
+        return f"{type(self).__name__}({path}: {columns})"
 
     def filter(self, where: Value, *, name: str | None = None, on_error: OnError = "fail") -> DataStream:
         """Keep the rows for which the condition is true."""
@@ -57,11 +68,11 @@ class DataStream:
         return self.then("with_columns", name, on_error, columns={key: str(value) for key, value in columns.items()})
 
     def drop(self, *columns: str, name: str | None = None) -> DataStream:
-        """Leave columns out."""
+        """Remove columns."""
         return self.then("drop", name, "fail", columns=columns)
 
     def sql(self, query: str, *others: DataStream, name: str | None = None, on_error: OnError = "fail") -> DataStream:
-        """A SQL query; it names this stream, and others, by the names of their nodes."""
+        """A SQL query; it refers to this stream, and others, by the names of their nodes."""
         return self.then("sql", name, on_error, others, sql=query)
 
     def map_batches(
@@ -69,29 +80,37 @@ class DataStream:
         function: BatchFunction,
         *,
         schema: pa.Schema | Mapping[str, str] | None = None,
+        batch_size: int | None = None,
+        deterministic: bool = True,
         name: str | None = None,
         on_error: OnError = "fail",
     ) -> DataStream:
-        """A function from one Arrow batch to one Arrow batch. Without `schema` it is run once on no rows to find out."""
-        return self.then("python", name, on_error, function=function, schema=schema)
+        """A function from one Arrow batch to one Arrow batch. Without `schema` it is called once with no rows to find the columns.
+
+        `batch_size` is the most rows per call. `deterministic=False` is for a function that may return other rows for the same input: its
+        result is then computed once and kept until every sink has committed it.
+        """
+        return self.then("python", name, on_error, function=function, schema=schema, batch_size=batch_size, deterministic=deterministic)
 
     def flat_map(
         self,
         function: FlatFunction,
         *,
         schema: pa.Schema | Mapping[str, str] | None = None,
+        batch_size: int | None = None,
+        deterministic: bool = True,
         name: str | None = None,
         on_error: OnError = "fail",
     ) -> DataStream:
-        """A function from one Arrow batch to any number of them."""
-        return self.then("python", name, on_error, function=function, schema=schema)
+        """A function from one Arrow batch to any number of them. Options as for `map_batches`."""
+        return self.then("python", name, on_error, function=function, schema=schema, batch_size=batch_size, deterministic=deterministic)
 
     def union(self, *others: DataStream, name: str | None = None) -> DataStream:
         """The rows of this stream and of others, columns matched by name."""
         return self.then("union", name, "fail", others)
 
     def dedup(self, *key: str, within: str, name: str | None = None, on_error: OnError = "fail") -> DataStream:
-        """The first row of each key by event time, and none of the others up to `within` after it."""
+        """The first row of each key by event time, without the others up to `within` after it."""
         return self.then("dedup", name, on_error, key=key, within=within)
 
     def output(self, side: str, *, name: str | None = None) -> DataStream:
@@ -110,7 +129,7 @@ class DataStream:
         late: OnError | None = None,
         name: str | None = None,
     ) -> DataStream:
-        """Bring rows together that match and lie close in time: `within={"before": "0s", "after": "1h"}`, as seen from this stream."""
+        """Join rows that match and are close in time: `within={"before": "0s", "after": "1h"}`, relative to this stream."""
         condition = str(on) if isinstance(on, str | Expr) else tuple(on)
         options: dict[str, Any] = {
             "within": within,
@@ -131,7 +150,7 @@ class DataStream:
         late: OnError | None = None,
         name: str | None = None,
     ) -> DataStream:
-        """Bring rows of several streams together that have the same key and fall into the same window."""
+        """Join rows of several streams with the same key and window."""
         options: dict[str, Any] = {"window": window, "kind": kind, "allowed_lateness": allowed_lateness, "late": late}
         return self.then("join", name, "fail", others, on=tuple(on), **options)
 
@@ -144,7 +163,7 @@ class DataStream:
         refresh: str | None = None,
         name: str | None = None,
     ) -> DataStream:
-        """Look rows up in a table that is read as a whole, and again every `refresh`."""
+        """Look up rows in a table that is read as a whole, and again every `refresh`."""
         condition = str(on) if isinstance(on, str | Expr) else tuple(on)
         options = {"type": table.type, **table.model_dump(mode="json", by_alias=True, exclude_defaults=True)}
         return self.then("join", name, "fail", left=self.name, table=options, on=condition, kind=kind, refresh=refresh)
@@ -159,43 +178,40 @@ class DataStream:
         name: str | None = None,
         **options: Any,
     ) -> DataStream:
-        """Add columns of a database's table by key: `on` is column → the table's column. Further options as in YAML."""
+        """Add columns of a database table by key: `on` is column → the table's column. Further options as in YAML."""
         chosen = dict(select) if isinstance(select, Mapping) else tuple(select)
         return self.then("lookup", name, "fail", table=table, on=dict(on), select=chosen, on_missing=on_missing, **options)
 
-    def split(self, *, default: str = "rest", **conditions: Value) -> Split:
-        """Route rows by content: each row goes to the first branch whose condition is true, or to the default branch."""
-        branches: dict[str, DataStream] = {}
-        taken: list[str] = []
-        for branch, condition in conditions.items():
-            branches[branch] = self.filter(" AND ".join([*taken, f"({condition})"]), name=f"{self.name}.{branch}")
-            taken.append(f"NOT coalesce(({condition}), false)")
-        branches[default] = self.filter(" AND ".join(taken), name=f"{self.name}.{default}") if taken else self
-        return Split(branches)
+    def split(self, *, name: str | None = None, on_error: OnError = "fail", **conditions: Value) -> Split:
+        """Route rows by content: each row goes to the first branch whose condition is true, or to the branch `default`."""
+        route = self.then("route", name, on_error, routes={branch: str(condition) for branch, condition in conditions.items()})
+        branches = [*conditions, *([] if DEFAULT in conditions else [DEFAULT])]
+        return Split({branch: route.then("branch", f"{route.name}.{branch}", "fail", branch=branch) for branch in branches})
 
     def tee(self, *branches: Callable[[DataStream], Flow]) -> Flow:
-        """The same rows down several ways; each branch ends in a sink."""
+        """The same rows on several branches; each branch ends in a sink."""
         return [branch(self) for branch in branches][-1]
 
     def key_by(self, *columns: str) -> KeyedStream:
-        """Rows with equal values in these columns belong together."""
+        """Group rows by equal values in these columns."""
         from millstream.api.keyed import KeyedStream
 
         return KeyedStream(self, columns)
 
-    def to(self, sink: Sink, name: str | None = None, *, primary_key: str | Iterable[str] = ()) -> Flow:
-        """End in a sink."""
-        self.environment.add(sink, (self.name,), name, primary_key, "fail")
+    def to(self, sink: Sink, name: str | None = None, *, primary_key: str | Iterable[str] = (), on_error: OnError = "fail") -> Flow:
+        """End in a sink. `on_error` is the policy for rows that the target refuses: `"fail"`, `"drop"`, or `env.dead_letters(sink)`."""
+        self.environment.add(sink, (self.name,), name, primary_key, on_error)
         return Flow(self.environment)
 
     def collect(self) -> pa.Table:
-        """Run what leads here and bring the rows back. For finite streams."""
+        """Run the nodes up to here and return the rows. Every input must be bounded, or the trigger `available_now`."""
+        self._require_end()
         sink = _component("sink", "memory")
         name = self.environment.add(sink, (self.name,), f"{self.name}.collected", (), "fail")
         topology = self.environment.topology()
         chosen = [node.name for node in topology.upstream(name)]
         chosen += [node.name for table in _tables_of(topology, chosen) for node in topology.upstream(table)]
-        letters = [letter for node in topology.upstream(name) for letter in node.letters]
+        letters = [letter for node in topology.upstream(name) for letter in node.dead_letter_sinks]
         with tempfile.TemporaryDirectory(prefix="millstream-") as folder:
             settings = self.environment.settings.model_copy(update={"checkpoint": folder})
             try:
@@ -203,9 +219,20 @@ class DataStream:
             finally:
                 self.environment.forget(name)
         if report.state == "stopped":
-            raise KeyboardInterrupt  # half of the rows would look like a result
+            raise KeyboardInterrupt  # a part of the rows would look like a result
         table: pa.Table = sink.table()  # type: ignore[attr-defined]  # the memory sink's
         return table
+
+    def _require_end(self) -> None:
+        """A stream that never ends would run for ever and return nothing."""
+        if isinstance(self.environment.settings.trigger, AvailableNow):
+            return
+        above = self.environment.topology().upstream(self.name)
+        endless = [node for node in above if isinstance(node, SourceNode) and not node.component.bounded]
+        if endless:
+            message = f"`collect()` needs an input that ends, and source `{endless[0].name}` has no end"
+            help_ = "make it bounded (`mode={'type': 'bounded'}`, `rows=…` of a generator), or send the rows to a sink: `.to(…).execute()`"
+            raise SpecError(Diagnostic("MS175", message, endless[0].span, help=help_, node=endless[0].name))
 
     def with_event_time(
         self,
@@ -217,14 +244,18 @@ class DataStream:
         idle_after: str | None = None,
         max_ahead: str = "1d",
     ) -> DataStream:
-        """Say which column holds the time of these rows, and how long to wait for late ones."""
+        """Declare the column with the event time of these rows, and how long to wait for late ones."""
         options = {"watermark": watermark, "unit": unit, "format": format, "idle_after": idle_after, "max_ahead": max_ahead}
-        event_time = EventTime.model_validate({"column": column, **{name: value for name, value in options.items() if value is not None}})
+        given = {"column": column, **{name: value for name, value in options.items() if value is not None}}
+        try:
+            event_time = EventTime.model_validate(given)
+        except ValidationError as error:
+            raise SpecError(mistakes(error, EventTime, "`with_event_time`")) from None
         self.environment.declare(self.name, event_time)
         return self
 
     def then(self, type_name: str, name: str | None, on_error: OnError, others: tuple[DataStream, ...] = (), **options: Any) -> DataStream:
-        """A transform by its type, as YAML would name it; options that are None are left out."""
+        """A transform by its type, as YAML names it; options that are None are left out."""
         component = _component("transform", type_name, **{key: value for key, value in options.items() if value is not None})
         inputs = (self.name, *(other.name for other in others))
         return DataStream(self.environment, self.environment.add(component, inputs, name, (), on_error))
@@ -245,12 +276,18 @@ class Split(Mapping[str, DataStream]):
     def __len__(self) -> int:
         return len(self._branches)
 
+    def __repr__(self) -> str:
+        return f"Split({', '.join(self._branches)})"
+
 
 class Flow:
     """Streams that have ended in sinks: ready to run."""
 
     def __init__(self, environment: StreamEnvironment) -> None:
         self.environment = environment
+
+    def __repr__(self) -> str:
+        return f"Flow({self.topology()!r})"
 
     def execute(self, options: RunOptions | None = None) -> Report:
         """Run every flow of the environment; the report says what happened."""
@@ -264,7 +301,7 @@ class Flow:
 def _projection(columns: tuple[Value, ...], named: Mapping[str, Value]) -> dict[str, str]:
     found: dict[str, str] = {}
     for column in columns:
-        tree = column.tree if isinstance(column, Expr) else sql(column).tree
+        tree = column.tree if isinstance(column, Expr) else expr(column).tree
         found[tree.alias_or_name or str(column)] = str(Expr(tree.unalias()))
     return found | {name: str(value) for name, value in named.items()}
 
@@ -277,6 +314,6 @@ def _component(kind: Kind, type_name: str, /, **options: Any) -> Component:
 
 
 def _tables_of(topology: Topology, names: Iterable[str]) -> set[str]:
-    """The dynamic tables that nodes look rows up in."""
+    """The dynamic tables in which nodes look up rows."""
     components = [topology.node(name).component for name in names]
-    return {table for component in components if isinstance(component, Transform) for table in component.looks_into}
+    return {table for component in components if isinstance(component, NamesInputs) for table in component.lookup_names}

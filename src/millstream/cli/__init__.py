@@ -14,6 +14,7 @@ gc.disable()  # importing makes no garbage worth looking for, and looking costs 
 
 import typer  # noqa: E402
 
+from millstream.cli.examples import epilog  # noqa: E402
 from millstream.cli.output import fail  # noqa: E402
 
 COMMANDS = (
@@ -29,16 +30,17 @@ def application(only: str | None = None) -> typer.Typer:
         name="millstream",
         help="Streaming pipelines in Python or YAML, exactly once, on Spark.",
         no_args_is_help=True,
-        add_completion=False,
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     for name in [only] if only in COMMANDS else COMMANDS:
         command = getattr(import_module(f"millstream.cli.{name}"), str(name))
         if isinstance(command, typer.Typer):
+            for each in command.registered_commands:
+                each.epilog = epilog(f"{name} {each.name or getattr(each.callback, '__name__', '')}")
             app.add_typer(command, name=name)
         else:
-            app.command()(command)
+            app.command(epilog=epilog(str(name)))(command)
     app.callback()(_version)
     return app
 
@@ -68,5 +70,6 @@ def _print_version(wanted: bool) -> None:
 
 def _version(
     version: bool = typer.Option(False, "--version", help="Print the version and leave.", is_eager=True, callback=_print_version),
+    debug: bool = typer.Option(False, "--debug", help="Show the whole trace of a failure. It can stand anywhere in the command."),
 ) -> None:
     """Options of the command line as a whole."""

@@ -9,12 +9,14 @@ from __future__ import annotations
 import json
 import os
 import sys
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from millstream.cli.completion import pipeline_files
+from millstream.cli.folders import Found, find_pipelines
 from millstream.cli.output import Format, narrate, show
 from millstream.cli.pipelines import ConfigFile
 from millstream.errors import Diagnostic, MillstreamError
@@ -23,65 +25,112 @@ if TYPE_CHECKING:
     from millstream.plan.topology import Topology
 
 
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What was found in one file."""
+
+    file: Path
+    errors: tuple[Diagnostic, ...]
+    warnings: tuple[Diagnostic, ...] = ()
+    included: tuple[Path, ...] = ()
+
+    @property
+    def verdict(self) -> str:
+        if self.errors:
+            return _count(len(self.errors), "error") + (f", {_count(len(self.warnings), 'warning')}" if self.warnings else "")
+        return "no errors" + (f", {_count(len(self.warnings), 'warning')}" if self.warnings else "")
+
+
 def check(
-    pipelines: Annotated[list[Path], typer.Argument(help="Pipeline files.", show_default=False)],
+    pipelines: Annotated[
+        list[Path], typer.Argument(help="Pipeline files, or folders of them.", show_default=False, autocompletion=pipeline_files)
+    ],
     config: ConfigFile = None,
     format: Annotated[Format, typer.Option(help="`json` prints one object on stdout.")] = Format.text,
     deny_warnings: Annotated[bool, typer.Option(help="Warnings count as errors.")] = False,
 ) -> None:
-    """Check pipelines: fields, names, inputs, columns, SQL. Needs no Java. When the file itself is right, Postgres sources and schema
-    registries are asked for their columns, for two seconds at most; one that does not answer is a warning. Nothing else is contacted.
+    """Check pipelines: fields, names, inputs, columns, SQL. Needs no Java.
+
+    A folder stands for all pipelines in it and below. When a file itself is right, Postgres sources and schema registries are asked for
+    their columns, for two seconds at most; one that does not answer is a warning. Nothing else is contacted.
     """
     _without_numpy()
-    from millstream.spec.loader import case_problems, load
-
-    errors: list[Diagnostic] = []
-    warnings: list[Diagnostic] = []
-    for path in pipelines:
-        loaded = load(path, environ=os.environ, config=config)
-        cases = case_problems(loaded.topology) if loaded.topology else []
-        seen = _previewed(loaded.topology) if loaded.topology and not loaded.errors else []
-        new = [finding for finding in seen if finding not in loaded.diagnostics]
-        errors += [*loaded.errors, *cases, *(finding for finding in new if finding.level == "error")]
-        warnings += [*loaded.warnings, *(finding for finding in new if finding.level == "warning")]
+    found = find_pipelines(pipelines)
+    seen = [_checked(path, config) for path in found.files]
+    found = found.without(path for each in seen for path in each.included)
+    results = [each for each in seen if each.file in found.files]
+    errors = [*found.problems, *(error for each in results for error in each.errors)]
+    warnings = [warning for each in results for warning in each.warnings]
     if format is Format.json:
-        print(json.dumps(_contract(errors, warnings), indent=2))
+        print(json.dumps(_contract(results, errors, warnings, found), indent=2))
     else:
         show([*errors, *warnings])
-        narrate(_verdict(pipelines, errors, warnings))
+        narrate("\n".join(_verdicts(results, found)))
     if errors or (warnings and deny_warnings):
         raise typer.Exit(78 if format is Format.text else 1)
+
+
+def _checked(path: Path, config: Path | None) -> Checked:
+    from millstream.spec.loader import case_problems, load
+
+    loaded = load(path, environ=os.environ, config=config)
+    cases = case_problems(loaded.topology) if loaded.topology else []
+    seen = _previewed(loaded.topology) if loaded.topology and not loaded.errors else []
+    new = [finding for finding in seen if finding not in loaded.diagnostics]
+    errors = (*loaded.errors, *cases, *(finding for finding in new if finding.level == "error"))
+    warnings = (*loaded.warnings, *(finding for finding in new if finding.level == "warning"))
+    return Checked(path, errors, warnings, loaded.included)
 
 
 def _previewed(topology: Topology) -> list[Diagnostic]:
     """What the schemas that are kept elsewhere add."""
     from millstream.clients.storage import is_local, open_storage
-    from millstream.plan.previews import previewed
-    from millstream.plan.running import checkpoint_of
+    from millstream.plan.run_options import checkpoint_of
+    from millstream.rules.previews import check_previews
 
     elsewhere: list[Diagnostic] = []
     try:
         url = checkpoint_of(topology)
     except MillstreamError as error:  # a run would stop there; the pipeline itself may be right
         url, elsewhere = "", [replace(finding, level="warning") for finding in error.diagnostics]
-    return [*elsewhere, *previewed(topology, open_storage(url if url and is_local(url) else ".millstream/none"))]
+    return [*elsewhere, *check_previews(topology, open_storage(url if url and is_local(url) else ".millstream/none"))]
 
 
-def _contract(errors: list[Diagnostic], warnings: list[Diagnostic]) -> dict[str, Any]:
-    """`success`: the check itself worked. `is_valid`: the pipelines are right."""
+def _contract(results: list[Checked], errors: list[Diagnostic], warnings: list[Diagnostic], found: Found) -> dict[str, Any]:
+    """`success`: the check itself worked. `is_valid`: the pipelines are right. `files`: the same file by file."""
     return {
         "success": True,
         "is_valid": not errors,
         "errors": [error.as_dict() for error in errors],
         "warnings": [warning.as_dict() for warning in warnings],
+        "files": [
+            {
+                "file": str(each.file),
+                "is_valid": not each.errors,
+                "errors": [error.as_dict() for error in each.errors],
+                "warnings": [warning.as_dict() for warning in each.warnings],
+            }
+            for each in results
+        ],
+        "skipped": [{"file": str(path), "reason": reason} for path, reason in found.skipped],
     }
 
 
-def _verdict(pipelines: list[Path], errors: list[Diagnostic], warnings: list[Diagnostic]) -> str:
-    what = str(pipelines[0]) if len(pipelines) == 1 else f"{len(pipelines)} pipelines"
-    if errors:
-        return f"✗ {what}: {_count(len(errors), 'error')}" + (f", {_count(len(warnings), 'warning')}" if warnings else "")
-    return f"✓ {what}: no errors" + (f", {_count(len(warnings), 'warning')}" if warnings else "")
+def _verdicts(results: list[Checked], found: Found) -> list[str]:
+    """One line for one pipeline; for several, a line each and one for all."""
+    if len(results) == 1 and not found.skipped and not found.problems:
+        return [f"{_mark(not results[0].errors)} {results[0].file}: {results[0].verdict}"]
+    width = max((len(str(path)) for path in (*found.files, *(path for path, _ in found.skipped))), default=0)
+    lines = [f"  {_mark(not each.errors)} {each.file!s:<{width}}  {each.verdict}" for each in results]
+    lines += [f"  · {path!s:<{width}}  skipped: {reason}" for path, reason in found.skipped]
+    wrong = sum(bool(each.errors) for each in results)
+    told = [f"{wrong} with errors" if wrong else "no errors"] if results else []
+    told += [f"{_count(len(found.skipped), 'file')} skipped"] if found.skipped else []
+    return [*lines, f"{_mark(not wrong and not found.problems)} {_count(len(results), 'pipeline')}: {', '.join(told)}".removesuffix(": ")]
+
+
+def _mark(right: bool) -> str:
+    return "✓" if right else "✗"
 
 
 def _count(number: int, word: str) -> str:

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from millstream.cli.checkpoint_argument import Target, place_of, size_of
 from millstream.cli.output import Format, narrate
 from millstream.cli.pipelines import ConfigFile, SettingFlags
-from millstream.cli.places import Target, place_of, size_of
 
 if TYPE_CHECKING:
-    from millstream.engine.inventory import Inventory
+    from millstream.checkpoint.inventory import Inventory
 
 checkpoint = typer.Typer(help="List, verify and copy checkpoints of stopped pipelines.", no_args_is_help=True)
 AsFormat = Annotated[Format, typer.Option(help="`json` prints one object on stdout.")]
@@ -34,11 +34,11 @@ def list_(
     format: AsFormat = Format.text,
 ) -> None:
     """List queries, how far they have come, and the state that they keep."""
-    from millstream.engine.access import opened
-    from millstream.engine.inventory import take_stock
+    from millstream.checkpoint.inventory import take_stock
+    from millstream.engine.offline.access import open_checkpoint
 
     place = place_of(target, config, set_)
-    with opened(place, held=False) as found:
+    with open_checkpoint(place, held=False) as found:
         inventory = take_stock(found.checkpoint)
     if not offline and any(query.operators for query in inventory.queries):
         inventory = _counted(place)
@@ -53,11 +53,11 @@ def list_(
 @checkpoint.command()
 def verify(target: Target, config: ConfigFile = None, set_: SettingFlags = None, format: AsFormat = Format.text) -> None:
     """Read every entry of every log, and find the state of the last committed epoch. Exit code 1 when something is damaged."""
-    from millstream.engine.access import opened
-    from millstream.engine.verification import damages
+    from millstream.checkpoint.verification import damages
+    from millstream.engine.offline.access import open_checkpoint
     from millstream.errors import RunError
 
-    with opened(place_of(target, config, set_)) as found:
+    with open_checkpoint(place_of(target, config, set_)) as found:
         damage, queries = damages(found.checkpoint), found.checkpoint.queries()
     if format is Format.json:
         print(json.dumps({"ok": not damage, "damages": [finding.as_dict() for finding in damage]}, indent=2))
@@ -75,11 +75,11 @@ def copy(
     format: AsFormat = Format.text,
 ) -> None:
     """Copy a stopped pipeline's checkpoint: a savepoint. The copy can be used as `settings.checkpoint`."""
-    from millstream.engine import copying
-    from millstream.engine.access import opened
+    from millstream.checkpoint import savepoint
+    from millstream.engine.offline.access import open_checkpoint
 
-    with opened(place_of(target, config, set_)) as found:
-        copied = copying.copy(found.checkpoint, found.storage(destination))
+    with open_checkpoint(place_of(target, config, set_)) as found:
+        copied = savepoint.copy(found.checkpoint, found.storage(destination))
     if format is Format.json:
         print(json.dumps(asdict(copied)))
     else:
@@ -87,15 +87,15 @@ def copy(
 
 
 def _counted(place: Any) -> Inventory:
-    from millstream.engine.access import opened
-    from millstream.engine.inventory import take_stock
+    from millstream.checkpoint.inventory import take_stock
+    from millstream.engine.offline.access import open_checkpoint
 
     narrate("asking Spark for the rows of state …")
-    with opened(place, spark=True, held=False) as found:
-        from millstream.engine.statereading import counted
+    with open_checkpoint(place, spark=True, held=False) as found:
+        from millstream.checkpoint.state_reader import with_row_counts
 
         assert found.spark is not None
-        return counted(found.spark, take_stock(found.checkpoint), found.checkpoint)
+        return with_row_counts(found.spark, take_stock(found.checkpoint), found.checkpoint)
 
 
 def _document(inventory: Inventory) -> dict[str, Any]:

@@ -28,7 +28,7 @@ def kafka(
     registry_port: Annotated[int, typer.Option(min=0, max=65535, help="The registry's port; 0 takes a free one.")] = 8081,
 ) -> None:
     """Start a Kafka broker, print its address, and stop it on Ctrl-C. Its data goes with it."""
-    from millstream.dev.brokerjars import KAFKA
+    from millstream.dev.broker_jars import KAFKA
     from millstream.dev.kafka import start_broker
     from millstream.dev.registry import APICURIO, start_registry
 

@@ -15,7 +15,7 @@ import typer
 from millstream.cli.output import Format, narrate
 
 if TYPE_CHECKING:
-    from millstream.engine.health import Finding
+    from millstream.jvm.doctor import Finding
 
 
 def doctor(
@@ -23,7 +23,7 @@ def doctor(
     warm: Annotated[bool, typer.Option("--warm", help="Make the start-up archive now, so that the next start is quick.")] = False,
 ) -> None:
     """Look at Python, Java, Spark, the machine, the cache, extras and jars."""
-    from millstream.engine.health import examine
+    from millstream.jvm.doctor import examine
 
     if warm:
         _warm()
@@ -39,7 +39,7 @@ def doctor(
 
 
 def _warm() -> None:
-    from millstream.engine.training import make
+    from millstream.jvm.training import make
 
     narrate("making the start-up archive, about half a minute …")
     began = time.monotonic()

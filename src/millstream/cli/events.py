@@ -17,7 +17,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from millstream.observe.facts import Caution, Restart
+from millstream.observe.facts import Caution, NodeFacts, Restart
+from millstream.observe.metrics import metrics_of
 
 if TYPE_CHECKING:
     from millstream.errors import Diagnostic
@@ -91,7 +92,8 @@ class EventLog:
 
     def failed(self, found: Sequence[Diagnostic]) -> None:
         """In one line that the run has failed; the errors themselves are shown after it."""
-        self._write(LogLevel.error, "failed", {"code": found[0].code, "message": found[0].message})
+        first = {"code": found[0].code, "message": found[0].message} if found else {}
+        self._write(LogLevel.error, "failed", first)
 
     def _notes(self, notes: tuple[str, ...]) -> None:
         for note in notes[self._noted :]:
@@ -112,9 +114,9 @@ class EventLog:
         self._epochs = epochs
 
     def _refused(self, snapshot: Snapshot) -> None:
-        bad = {name: facts.rejected for name, facts in snapshot.nodes.items() if facts.rejected}
-        late = {name: facts.late for name, facts in snapshot.nodes.items() if facts.late}
-        for event, nodes in (("rejected", bad), ("late", late)):
+        for metric in [metric for metric in metrics_of(NodeFacts) if metric.warning]:
+            event = metric.name
+            nodes = {name: value for name, facts in snapshot.nodes.items() if (value := metric.value(facts))}
             if sum(nodes.values()) > self._told.get(event, 0):
                 self._write(LogLevel.warning, event, {"nodes": nodes})
             self._told[event] = sum(nodes.values())
@@ -128,26 +130,21 @@ class EventLog:
         else:
             line = f"{at} {level.value.upper():<7} {self._pipeline} {event}{''.join(_words(facts))}"
         try:
-            print(line, file=sys.stderr, flush=True)
+            print(f"{line}\n", end="", file=sys.stderr, flush=True)  # in one piece: several pipelines may write
         except BrokenPipeError:  # whoever read the lines has gone; the run goes on
             sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 — it takes stderr's place until the process ends
 
 
 def _totals(snapshot: Snapshot) -> dict[str, Any]:
     """How far the run has come. What nobody counts is left out."""
-    nodes = snapshot.nodes
-    read = {name: facts.rows_out for name, facts in nodes.items() if facts.kind == "source" and facts.rows_out is not None}
-    written = {name: facts.rows_in for name, facts in nodes.items() if facts.kind == "sink" and facts.rows_in is not None}
-    waiting = {name: facts.waiting for name, facts in nodes.items() if facts.waiting}
-    late = {name: facts.late for name, facts in nodes.items() if facts.late}
+    totals: dict[str, Any] = {"epochs": sum(query.epochs for query in snapshot.queries.values()), "read": {}, "written": {}}
+    for metric in metrics_of(NodeFacts):
+        for name, facts in snapshot.nodes.items():
+            key, value = metric.total.get(facts.kind, ""), metric.value(facts)
+            if key and (value or (value is not None and key in totals)):
+                totals.setdefault(key, {})[name] = value
     lag = max((query.lag_seconds for query in snapshot.queries.values()), default=0.0)
-    totals: dict[str, Any] = {"epochs": sum(query.epochs for query in snapshot.queries.values()), "read": read, "written": written}
-    return (
-        totals
-        | ({"late": late} if late else {})
-        | ({"waiting": waiting} if waiting else {})
-        | ({"lag_seconds": round(lag, 1)} if lag >= 1 else {})
-    )
+    return totals | ({"lag_seconds": round(lag, 1)} if lag >= 1 else {})
 
 
 def _words(facts: Mapping[str, Any]) -> list[str]:

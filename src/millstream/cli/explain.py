@@ -7,11 +7,12 @@ from typing import Annotated
 
 import typer
 
+from millstream.cli.completion import error_codes
 from millstream.codes import CODES
 from millstream.errors import Diagnostic, UsageError, nearest
 
 
-def explain(code: Annotated[str, typer.Argument(help="A code such as MS012.", show_default=False)]) -> None:
+def explain(code: Annotated[str, typer.Argument(help="A code such as MS012.", show_default=False, autocompletion=error_codes)]) -> None:
     """Explain an error code."""
     name = _full(code)
     known = CODES.get(name)

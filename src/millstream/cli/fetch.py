@@ -18,9 +18,9 @@ def fetch(
     format: Annotated[Format, typer.Option(help="`json` prints one object on stdout.")] = Format.text,
 ) -> None:
     """Fetch the jars of extras into the cache."""
-    from millstream.engine import jars
-    from millstream.engine.java import find_java
-    from millstream.engine.machine import find_spark
+    from millstream.jvm import jars
+    from millstream.jvm.java import find_java
+    from millstream.jvm.machine import find_spark
 
     spark = find_spark()
     wanted = extras or list(jars.extras_with_jars(spark))

@@ -24,8 +24,8 @@ def graph(
     format: Annotated[Drawing | None, typer.Option(help="Default: a tree on a terminal, mermaid in a pipe.", show_default=False)] = None,
 ) -> None:
     """Draw a pipeline."""
-    from millstream.plan import drawing
+    from millstream.plan import diagram
 
     topology = load_or_fail(pipeline, config, {})
     chosen = format or (Drawing.tree if sys.stdout.isatty() else Drawing.mermaid)
-    print(drawing.tree(topology) if chosen is Drawing.tree else drawing.mermaid(topology))
+    print(diagram.tree(topology) if chosen is Drawing.tree else diagram.mermaid(topology))

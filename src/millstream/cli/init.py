@@ -1,75 +1,76 @@
-"""`millstream init`: a pipeline to start from: it runs as it is, and it carries a test."""
+"""`millstream init`: a pipeline to start from. Each template passes `check` and carries a test; the default one runs as it is."""
 
 from __future__ import annotations
 
+from importlib.resources import files
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from millstream.cli.output import narrate
-from millstream.errors import Diagnostic, UsageError
+from millstream.errors import Diagnostic, UsageError, nearest
 
-_PIPELINE = """\
-# yaml-language-server: $schema=./.millstream/schema.json
-name: {name}
+_DEFAULT = "start"
 
-sources:
-  orders:
-    type: generator
-    rows: 1_000
-    seed: 7
-    fields:
-      id: {{type: sequence}}
-      user: {{type: choice, values: [ann, bob, eve], weights: [3, 2, 1]}}
-      amount: {{type: uniform, min: 1, max: 500}}
-      at: {{type: timestamp, start: 2026-01-01T00:00:00Z, step: 10s}}
 
-transforms:
-  large:
-    type: sql
-    sql: |
-      SELECT id, user, amount, at
-      FROM orders
-      WHERE amount > 400
-    primary_key: id
-
-sinks:
-  out: {{type: file, from: large, path: out/{name}, format: parquet}}
-  screen: {{type: print, from: large, sample_every: 20}}
-
-tests:
-  - name: only large orders pass
-    given:
-      orders:
-        - {{id: 1, user: ann, amount: 450, at: 2026-01-01T00:00:00Z}}
-        - {{id: 2, user: bob, amount: 5, at: 2026-01-01T00:00:10Z}}
-    expect:
-      large:
-        - {{id: 1, user: ann, amount: 450}}
-"""
+def template_names() -> list[str]:
+    """The templates, the default one first."""
+    names = [entry.name.removesuffix(".yaml") for entry in files("millstream.cli").joinpath("templates").iterdir()]
+    return sorted((name for name in names if not name.startswith("_")), key=lambda name: (name != _DEFAULT, name))
 
 
 def init(
     name: Annotated[str, typer.Argument(help="The pipeline's name; also the file's.")] = "pipeline",
+    template: Annotated[
+        str,
+        typer.Option("--template", "-t", help="What to start from: start, kafka, postgres-cdc or windows.", autocompletion=template_names),
+    ] = _DEFAULT,
+    list_: Annotated[bool, typer.Option("--list", help="Show the templates and leave.")] = False,
     force: Annotated[bool, typer.Option(help="Overwrite a file that is there.")] = False,
 ) -> None:
     """Write a pipeline to start from."""
-    import json
-
-    from millstream.spec.jsonschema import pipeline_schema
-
+    if list_:
+        print("\n".join(f"{each:<14}{_summary(_text(each))}" for each in template_names()))
+        return
+    if template not in template_names():
+        raise UsageError(Diagnostic("MS008", f"there is no template `{template}`", help=nearest(template, template_names())))
     name = name.removesuffix(".yaml").removesuffix(".yml")
     path = Path(f"{name}.yaml")
     if not name.replace("-", "_").replace(".", "_").isidentifier():
         raise UsageError(Diagnostic("MS017", f"`{name}` cannot be the name of a pipeline", help="use letters, digits, `_`, `-` and dots"))
     if path.exists() and not force:
         raise UsageError(Diagnostic("MS001", f"`{path}` is there already", help="choose another name, or `--force` overwrites it"))
+    _write_schema()
+    path.write_text(_text(template).replace("NAME", name), encoding="utf-8")
+    print(path)
+    _tell_next(path, _text(template))
+
+
+def _text(template: str) -> str:
+    return files("millstream.cli").joinpath("templates", f"{template}.yaml").read_text(encoding="utf-8")
+
+
+def _summary(text: str) -> str:
+    """The second line of a template says what it does."""
+    return text.splitlines()[1].removeprefix("# ")
+
+
+def _write_schema() -> None:
+    """Editors complete and check the file by it."""
+    import json
+
+    from millstream.spec.json_schema import pipeline_schema
+
     schema = Path(".millstream/schema.json")
     schema.parent.mkdir(exist_ok=True)
     schema.write_text(json.dumps(pipeline_schema()), encoding="utf-8")
-    path.write_text(_PIPELINE.format(name=name), encoding="utf-8")
-    print(path)
-    narrate(f"next:  millstream run {path}      run it")
-    narrate(f"       millstream test {path}     run its test")
-    narrate(f"       millstream graph {path}    look at it")
+
+
+def _tell_next(path: Path, text: str) -> None:
+    server = next((name for name in ("kafka", "postgres") if f"millstream dev {name}" in text), "")
+    steps = [(f"millstream dev {server}", "start a server, in another terminal")] if server else []
+    steps += [(f"millstream run {path}", "run it"), (f"millstream test {path}", "run its test"), (f"millstream graph {path}", "look at it")]
+    width = max(len(command) for command, _ in steps)
+    for index, (command, what) in enumerate(steps):
+        narrate(f"{'next:' if index == 0 else '     '}  {command:<{width}}  {what}")

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from millstream.cli.rates import WINDOW, Rates
+from millstream.observe.facts import NodeFacts
+from millstream.observe.metrics import Metric, metrics_of
+
 if TYPE_CHECKING:
     from millstream.errors import Diagnostic
-    from millstream.observe.facts import NodeFacts, QueryFacts, Snapshot
+    from millstream.observe.facts import QueryFacts, Snapshot
     from millstream.observe.report import Report
     from millstream.plan.topology import Topology
 
@@ -19,30 +23,31 @@ if TYPE_CHECKING:
 _UNITS = ((86400, "days"), (3600, "h"), (60, "min"), (1, "s"))
 
 
-class Live:
-    """Shows snapshots."""
+class Screen:
+    """The part of the terminal that is redrawn: one table, or one below the other."""
 
-    def __init__(self, topology: Topology) -> None:
-        self._topology = topology
+    def __init__(self) -> None:
         self._display: Any = None
-        self._before: tuple[float, dict[str, int]] = (time.monotonic(), {})
-        self._rates: dict[str, float] = {}
-        self._noted = 0
-        self.running = False
-        """Whether there are epochs by now that a stop could wait for."""
+        self._parts: dict[str, Any] = {}
 
-    def __enter__(self) -> Live:
-        from rich.console import Console
+    def put(self, name: str, part: Any) -> None:
+        """Show a pipeline's part; the first one opens the view."""
+        from rich.console import Console, Group
         from rich.live import Live as Display
-        from rich.spinner import Spinner
 
-        waiting = Spinner("dots", f" {self._topology.name}: starting Spark")
-        self._display = Display(waiting, console=Console(stderr=True), refresh_per_second=8, transient=True)
-        self._display.__enter__()
-        return self
+        self._parts[name] = part
+        if self._display is None:
+            self._display = Display(console=Console(stderr=True), refresh_per_second=8, transient=True)
+            self._display.start()
+        self._display.update(Group(*self._parts.values()))
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self.close()
+    def drop(self, name: str) -> None:
+        """Show a pipeline's part no more."""
+        from rich.console import Group
+
+        self._parts.pop(name, None)
+        if self._display is not None:
+            self._display.update(Group(*self._parts.values()), refresh=True)
 
     def close(self) -> None:
         """Take the view off the terminal."""
@@ -50,94 +55,108 @@ class Live:
         if display is not None:
             display.stop()
 
+
+class Live:
+    """Shows snapshots of one pipeline. Several can share a screen: each line that is said names its pipeline then."""
+
+    def __init__(self, topology: Topology, screen: Screen | None = None) -> None:
+        self._topology = topology
+        self._screen, self._prefix = screen or Screen(), f"{topology.name}: " if screen else ""
+        self._rates = Rates()
+        self._noted = 0
+        self._shown = False
+        self.running = False
+        """Whether there are epochs by now that a stop could wait for."""
+
+    def __enter__(self) -> Live:
+        from rich.spinner import Spinner
+
+        self._shown = True
+        self._screen.put(self._topology.name, Spinner("dots", f" {self._topology.name}: starting Spark"))
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Take the view off the terminal."""
+        self._shown = False
+        self._screen.close()
+
     def say(self, text: str) -> None:
-        print(text, file=sys.stderr)
+        print(f"{self._prefix}{text}", file=sys.stderr)
 
     def failed(self, found: Sequence[Diagnostic]) -> None:
         """Told by whoever shows the error."""
+        self._leave()
 
     def ended(self, report: Report) -> None:
         """Told by the summary."""
+        self._leave()
+
+    def _leave(self) -> None:
+        """What has ended is not shown any more; the others of the screen go on."""
+        self._shown = False
+        self._screen.drop(self._topology.name)
 
     def update(self, snapshot: Snapshot) -> None:
         self.running = snapshot.state == "running"
         for note in snapshot.notes[self._noted :]:
-            print(note, file=sys.stderr)
+            self.say(note)
         self._noted = len(snapshot.notes)
-        if self._display is not None:
-            self._measure(snapshot.nodes)
-            self._display.update(self._table(snapshot))
-
-    def _measure(self, nodes: Mapping[str, NodeFacts]) -> None:
-        now, (then, before) = time.monotonic(), self._before
-        if now - then < 1:
-            return
-        counts = {name: max(facts.rows_in or 0, facts.rows_out or 0) for name, facts in nodes.items()}
-        self._rates = {name: (count - before.get(name, 0)) / (now - then) for name, count in counts.items()}
-        self._before = (now, counts)
+        if self._shown:
+            self._rates.add(
+                {name: max(facts.rows_in or 0, facts.rows_out or 0) for name, facts in snapshot.nodes.items()}, time.monotonic()
+            )
+            self._screen.put(self._topology.name, self._table(snapshot))
 
     def _table(self, snapshot: Snapshot) -> Any:
+        from rich.console import Group
         from rich.table import Table
+        from rich.text import Text
 
-        epochs = ", ".join(f"{name}: {_progress(query)}" for name, query in snapshot.queries.items())
+        epochs = [f"{name}: {_progress(query)}" for name, query in snapshot.queries.items()]
         table = Table(
             title=f"{snapshot.pipeline} · {snapshot.state} · {snapshot.seconds:.0f} s",
             title_justify="left",
-            caption=epochs,
-            caption_justify="left",
             box=None,
         )
-        for heading, side in (
-            ("node", "left"),
-            ("", "left"),
-            ("rows in", "right"),
-            ("rows out", "right"),
-            ("rows/s", "right"),
-            ("bad", "right"),
-            *_columns(snapshot),
-        ):
-            table.add_column(heading, justify=side, style="dim" if heading == "" else None)  # type: ignore[arg-type]  # both are names that Rich knows
+        shown = [metric for metric in metrics_of(NodeFacts) if _has_column(metric, snapshot)]
+        for heading in ("node", "", *(metric.label for metric in shown), "rows/s"):
+            table.add_column(heading, justify="left" if heading in {"node", ""} else "right", style="dim" if heading == "" else None)
         for node in self._topology.nodes:
             facts = snapshot.nodes.get(node.name)
-            table.add_row(
-                node.name,
-                node.component.type,
-                *_cells(facts),
-                f"{self._rates.get(node.name, 0):,.0f}",
-                f"{facts.rejected:,}" if facts else "",
-                *(_more(facts, heading) for heading, _ in _columns(snapshot)),
-            )
-        return table
+            cells = [metric.text(facts) if facts else "" for metric in shown]
+            table.add_row(node.name, node.component.type, *cells, _rate(self._rates.of(node.name, time.monotonic())))
+        return Group(table, Text("\n".join(epochs), style="italic"), Text(_legend(snapshot), style="dim"))
 
 
-def _columns(snapshot: Snapshot) -> list[tuple[str, str]]:
-    """More columns for pipelines that remember, and for sources that know what is left."""
-    remembers = any(facts.state for facts in snapshot.nodes.values())
-    waits = any(facts.waiting is not None for facts in snapshot.nodes.values())
-    return [*([("late", "right"), ("state", "right")] if remembers else []), *([("waiting", "right")] if waits else [])]
-
-
-def _more(facts: NodeFacts | None, heading: str) -> str:
-    if facts is None:
-        return ""
-    return {"late": f"{facts.late:,}", "state": _state(facts), "waiting": _number(facts.waiting)}[heading]
-
-
-def _state(facts: NodeFacts | None) -> str:
-    return f"{facts.state.rows:,} rows, {facts.state.memory_bytes >> 20:,} MB" if facts and facts.state else ""
-
-
-def _cells(facts: NodeFacts | None) -> tuple[str, str]:
-    return (_number(facts.rows_in), _number(facts.rows_out)) if facts else ("", "")
-
-
-def _number(value: int | None) -> str:
-    return "" if value is None else f"{value:,}"
+def _has_column(metric: Metric, snapshot: Snapshot) -> bool:
+    return any(metric.is_shown(facts, metric.column) for facts in snapshot.nodes.values()) or metric.column == "always"
 
 
 def _progress(query: QueryFacts) -> str:
     epoch = "–" if query.last_epoch is None else query.last_epoch
-    return f"epoch {epoch} ({query.last_seconds:.2f} s), {query.lag_seconds:.1f} s behind{_watermark(query)}"
+    return f"epoch {epoch} ({query.last_seconds:.2f} s), {_behind(query)} behind{_watermark(query)}"
+
+
+def _behind(query: QueryFacts) -> str:
+    return f"{query.lag_seconds:.1f} s" if query.lag_seconds < 10 else span(query.lag_seconds)
+
+
+def _legend(snapshot: Snapshot) -> str:
+    """What the words mean."""
+    waiting = (
+        "waiting: rows that the source has and no epoch has read; "
+        if any(facts.waiting is not None for facts in snapshot.nodes.values())
+        else ""
+    )
+    return f"rows/s: over {WINDOW:.0f} s; {waiting}behind: how long the rows of the running epoch wait to be committed"
+
+
+def _rate(rows: float) -> str:
+    """Slow streams have a rate, too."""
+    return f"{rows:,.0f}" if rows >= 10 or rows == 0 else f"{rows:.1f}"
 
 
 def _watermark(query: QueryFacts) -> str:
@@ -149,5 +168,10 @@ def _watermark(query: QueryFacts) -> str:
 
 def ago(seconds: float) -> str:
     """A distance in time, in the unit that people would use."""
-    size, unit = next((size, unit) for size, unit in _UNITS if abs(seconds) >= 2 * size or size == 1)
-    return f"{seconds / size:,.0f} {unit} ago"
+    return f"{span(seconds)} ago" if seconds >= 0 else f"{span(-seconds)} ahead"
+
+
+def span(seconds: float) -> str:
+    """A length of time, in whole units."""
+    size, unit = next((size, unit) for size, unit in _UNITS if seconds >= 2 * size or size == 1)
+    return f"{seconds / size:,.0f} {unit}"

@@ -34,7 +34,7 @@ def show(diagnostics: Iterable[Diagnostic]) -> None:
         print(f"… and {len(found) - _SHOWN} more", file=sys.stderr)
 
 
-def fail(error: Exception, debug: bool) -> int:
+def fail(error: BaseException, debug: bool) -> int:
     """Report a failure; the exit code that it stands for."""
     if debug:
         traceback.print_exception(error)

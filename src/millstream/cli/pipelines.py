@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from millstream.cli.completion import pipeline_files
 from millstream.cli.output import show
 from millstream.errors import Diagnostic, UsageError
 
 if TYPE_CHECKING:
     from millstream.plan.topology import Topology
 
-PipelineFile = Annotated[Path, typer.Argument(help="The pipeline's YAML file.", show_default=False)]
+PipelineFile = Annotated[Path, typer.Argument(help="The pipeline's YAML file.", show_default=False, autocompletion=pipeline_files)]
 ConfigFile = Annotated[
     Path | None,
     typer.Option("--config", help="Connections and settings. Default: millstream.yaml beside the pipeline.", show_default=False),

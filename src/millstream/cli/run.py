@@ -4,30 +4,33 @@ from __future__ import annotations
 
 import gc
 import json
-import os
-import signal
-import sys
 import threading
-from collections.abc import Callable
-from contextlib import nullcontext, redirect_stdout
-from types import FrameType
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from millstream.cli.events import EventLog, LogFormat, LogLevel
+from millstream.cli.completion import pipeline_files
+from millstream.cli.events import LogFormat, LogLevel
+from millstream.cli.folders import find_pipelines
 from millstream.cli.output import Format, narrate, show
-from millstream.cli.pipelines import ConfigFile, PipelineFile, SettingFlags, load_or_fail, setting_flags
-from millstream.errors import MillstreamError
+from millstream.cli.pipelines import ConfigFile, SettingFlags, load_or_fail, setting_flags
+from millstream.cli.telling import Telling, catch_signals
+from millstream.errors import MillstreamError, SpecError
 
 if TYPE_CHECKING:
-    from millstream.cli.live import Live
     from millstream.observe.report import Report
-    from millstream.plan.topology import Topology
+    from millstream.plan.run_options import RunOptions
 
 
 def run(
-    pipeline: PipelineFile,
+    pipelines: Annotated[
+        list[Path],
+        typer.Argument(
+            help="The pipeline's YAML file. Several, or a folder, share one Spark.", show_default=False, autocompletion=pipeline_files
+        ),
+    ],
     config: ConfigFile = None,
     checkpoint: Annotated[str | None, typer.Option(help="Where progress is kept.", show_default=False)] = None,
     trigger: Annotated[str | None, typer.Option(help="continuous, available_now, or an interval such as 10s.", show_default=False)] = None,
@@ -51,90 +54,62 @@ def run(
     log_level: Annotated[LogLevel, typer.Option(help="Write only events of this level or above.")] = LogLevel.info,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No live view, no events, no summary: errors only.")] = False,
 ) -> None:
-    """Run a pipeline. Ctrl-C stops it after the running epoch; twice stops it now."""
-    from millstream.cli.summary import summary
-    from millstream.plan.running import RunOptions
-    from millstream.registry import engine
+    """Run a pipeline. Ctrl-C stops it after the running epoch; twice stops it now.
+
+    Several pipelines run side by side in one Spark. One that fails leaves the others alone; the exit code is that of the worst.
+    """
+    from millstream.plan.run_options import RunOptions
 
     gc.enable()
+    found = find_pipelines(pipelines)
+    if found.problems:
+        raise SpecError(found.problems)
     flags = setting_flags(set_, checkpoint=checkpoint, master=master, profile=profile) | _trigger_flags(trigger)
-    log_level = LogLevel.error if quiet else log_level
-    lines = EventLog(pipeline.stem, LogFormat.json, log_level) if log_format is LogFormat.json else None
+    wanted = RunOptions(
+        reset=tuple(reset or ()),
+        again=again,
+        accept_change=accept_change,
+        redeliver=redeliver,
+        accept_target=accept_target,
+        accept_replay=accept_replay,
+        checked=True,
+        flags=True,
+    )
+    telling = Telling(format, log_format, LogLevel.error if quiet else log_level, quiet)
+    if len(found.files) > 1:
+        from millstream.cli.run_several import run_several
+
+        run_several(found, config, flags, wanted, telling)
+    else:
+        _run_one(found.files[0], config, flags, wanted, telling)
+
+
+def _run_one(pipeline: Path, config: Path | None, flags: dict[str, str], wanted: RunOptions, telling: Telling) -> None:
+    from millstream.cli.summary import summary
+    from millstream.registry import engine
+
+    lines = telling.lines(pipeline.stem)
     try:
         topology = load_or_fail(pipeline, config, flags, tell=lines.tell if lines else show)
     except MillstreamError as error:
-        raise _told(error, lines) from None
-    view = _view(topology, log_format, log_level, quiet)
-    stop, received = threading.Event(), _catch_signals(view)
+        raise telling.told(error, lines) from None
+    view = telling.view(topology)
+    stop, received = threading.Event(), catch_signals([view])
     received.on_first = stop.set
     try:
-        with view, redirect_stdout(sys.stderr) if format is Format.json else nullcontext():
-            options = RunOptions(
-                reset=tuple(reset or ()),
-                again=again,
-                accept_change=accept_change,
-                redeliver=redeliver,
-                accept_target=accept_target,
-                accept_replay=accept_replay,
-                watch=view.update,
-                tell=view.say,
-                stop=stop,
-                flags=True,
-            )
-            report: Report = engine()().run(topology, options)
+        with view, telling.free_stdout():
+            report: Report = engine()().run(topology, replace(wanted, watch=view.update, tell=view.say, stop=stop))
     except MillstreamError as error:
-        if lines is None and not quiet:
+        if lines is None and not telling.quiet:
             view.failed(error.diagnostics)
-        raise _told(error, lines) from error.__cause__
-    if format is Format.json:
+        raise telling.told(error, lines) from error.__cause__
+    if telling.format is Format.json:
         print(json.dumps(report.as_dict()))
     view.ended(report)
-    if log_format is None and format is Format.text and not quiet:
+    if telling.summarises:
         narrate(summary(topology, report))
     if received.number:
         raise typer.Exit(128 + received.number)
-
-
-def _told(error: MillstreamError, lines: EventLog | None) -> Exception:
-    """What ends the command: the error, for whoever shows errors; or, when it has been written as lines, its exit code."""
-    if lines is None:
-        return error
-    lines.tell(error.diagnostics)
-    return typer.Exit(error.exit_code)
-
-
-def _view(topology: Topology, format: LogFormat | None, level: LogLevel, quiet: bool) -> Live | EventLog:
-    """The live view for a person at a terminal, lines for everybody else."""
-    if format is None and not quiet and sys.stderr.isatty():
-        from millstream.cli.live import Live
-
-        return Live(topology)
-    return EventLog(topology.name, format or LogFormat.text, level)
-
-
-class _Signals:
-    """The first signal asks for a stop, the second one ends the process."""
-
-    def __init__(self, view: Live | EventLog) -> None:
-        self.number, self._view = 0, view
-        self.on_first: Callable[[], object] = lambda: None
-
-    def __call__(self, number: int, frame: FrameType | None) -> None:
-        if self.number:
-            self._view.close()
-            self._view.say("stopped now; an epoch that was under way is repeated at the next start")
-            os._exit(128 + number)
-        self.number = number
-        when = "after the running epoch" if self._view.running else "as soon as Spark has started"
-        self.on_first()
-        self._view.say(f"stopping {when} (again: stop now)")
-
-
-def _catch_signals(view: Live | EventLog) -> _Signals:
-    received = _Signals(view)
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, received)
-    return received
 
 
 def _trigger_flags(trigger: str | None) -> dict[str, str]:

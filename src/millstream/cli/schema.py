@@ -7,6 +7,6 @@ import json
 
 def schema() -> None:
     """Print the JSON Schema of pipeline files."""
-    from millstream.spec.jsonschema import pipeline_schema
+    from millstream.spec.json_schema import pipeline_schema
 
     print(json.dumps(pipeline_schema(), indent=2))

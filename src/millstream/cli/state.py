@@ -33,7 +33,7 @@ def show(
     format: Annotated[Format, typer.Option(help="`json` prints one object per row, as in a pipe.")] = Format.text,
 ) -> None:
     """Show the state of a node after the last committed epoch: a table in a terminal, JSON lines in a pipe."""
-    from millstream.engine.stateview import view
+    from millstream.engine.offline.state_view import view
 
     topology = load_or_fail(pipeline, config, setting_flags(set_), warn=False)
     rows, more = view(topology, node, tuple(key or ()), limit, lambda: narrate("asking Spark …"))

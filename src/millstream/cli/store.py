@@ -16,7 +16,7 @@ from millstream.cli.pipelines import ConfigFile, PipelineFile, SettingFlags, loa
 from millstream.errors import Diagnostic, UsageError
 
 if TYPE_CHECKING:
-    from millstream.state.store import Store
+    from millstream.store.protocol import Store
 
 store = typer.Typer(help="Look at the named values beside a pipeline: metadata, ledgers, what plugins remember.", no_args_is_help=True)
 Namespace = Annotated[str, typer.Argument(help="Whose values: a node's name, or `ledger`.", show_default=False)]
@@ -82,7 +82,7 @@ def rm(
 
 @contextmanager
 def _opened(pipeline: Path, config: Path | None, set_: list[str] | None) -> Iterator[Store]:
-    from millstream.plan.storing import open_store
+    from millstream.checkpoint.store import open_store
 
     found = open_store(load_or_fail(pipeline, config, setting_flags(set_), warn=False))
     if found is None:

@@ -33,9 +33,9 @@ def list_(
     format: AsFormat = Format.text,
 ) -> None:
     """Show rows of a table, by key."""
-    from millstream.transforms.tableediting import opened
+    from millstream.lookups.edits import open_table
 
-    with opened(load_or_fail(pipeline, config, setting_flags(set_), warn=False), name) as edited:
+    with open_table(load_or_fail(pipeline, config, setting_flags(set_), warn=False), name) as edited:
         rows, more = edited.first(limit)
     _show(rows, format)
     narrate(f"{len(rows)} {'row' if len(rows) == 1 else 'rows'}" + (f", and more (--limit {limit})" if more else ""))
@@ -51,9 +51,9 @@ def get(
     format: AsFormat = Format.text,
 ) -> None:
     """Show the rows of keys. Exit code 1 when one of them has none."""
-    from millstream.transforms.tableediting import opened
+    from millstream.lookups.edits import open_table
 
-    with opened(load_or_fail(pipeline, config, setting_flags(set_), warn=False), name) as edited:
+    with open_table(load_or_fail(pipeline, config, setting_flags(set_), warn=False), name) as edited:
         rows = edited.get(keys)
     _show(rows, format)
     if len(rows) < len(set(keys)):
@@ -71,9 +71,9 @@ def put(
     set_: SettingFlags = None,
 ) -> None:
     """Write one row, in place of the one with the same key. Columns that are not given are null."""
-    from millstream.transforms.tableediting import opened
+    from millstream.lookups.edits import open_table
 
-    with opened(load_or_fail(pipeline, config, setting_flags(set_), warn=False), name) as edited:
+    with open_table(load_or_fail(pipeline, config, setting_flags(set_), warn=False), name) as edited:
         edited.put(key, values or [])
     narrate(f"✓ {name}: {key}")
 
@@ -81,9 +81,9 @@ def put(
 @table.command()
 def delete(pipeline: PipelineFile, name: Name, keys: Keys, config: ConfigFile = None, set_: SettingFlags = None) -> None:
     """Remove the rows of keys."""
-    from millstream.transforms.tableediting import opened
+    from millstream.lookups.edits import open_table
 
-    with opened(load_or_fail(pipeline, config, setting_flags(set_), warn=False), name) as edited:
+    with open_table(load_or_fail(pipeline, config, setting_flags(set_), warn=False), name) as edited:
         gone = edited.delete(keys)
     narrate(f"✓ {name}: {gone} {'row' if gone == 1 else 'rows'} removed")
 
@@ -97,9 +97,9 @@ def load(
     set_: SettingFlags = None,
 ) -> None:
     """Write all rows of a CSV file, in place of those with the same keys. An empty field is null."""
-    from millstream.transforms.tableediting import opened
+    from millstream.lookups.edits import open_table
 
-    with opened(load_or_fail(pipeline, config, setting_flags(set_), warn=False), name) as edited:
+    with open_table(load_or_fail(pipeline, config, setting_flags(set_), warn=False), name) as edited:
         count = edited.load(file)
     narrate(f"✓ {name}: {count:,} {'row' if count == 1 else 'rows'} written")
 

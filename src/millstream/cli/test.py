@@ -8,16 +8,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from millstream.cli.completion import pipeline_files
 from millstream.cli.output import Format, narrate
 from millstream.cli.pipelines import ConfigFile, load_or_fail
 from millstream.errors import SpecError
 
 if TYPE_CHECKING:
-    from millstream.spec.cases import Outcome
+    from millstream.testing.cases import Outcome
 
 
 def test(
-    pipelines: Annotated[list[Path], typer.Argument(help="Pipeline files.", show_default=False)],
+    pipelines: Annotated[list[Path], typer.Argument(help="Pipeline files.", show_default=False, autocompletion=pipeline_files)],
     config: ConfigFile = None,
     format: Annotated[Format, typer.Option(help="`json` prints one object on stdout.")] = Format.text,
 ) -> None:
@@ -31,8 +32,8 @@ def test(
     if not any(topology.tests for topology in topologies):
         narrate("no tests: add some under `tests:`")
         return
-    from millstream.spec.cases import run_case
     from millstream.testing import run
+    from millstream.testing.cases import run_case
 
     outcomes = []
     for topology in topologies:

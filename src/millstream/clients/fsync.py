@@ -1,7 +1,7 @@
-"""What the operating system holds in memory is made to last: files first, then the folders that name them.
+"""Syncs files to the disk: first the files, then the folders that contain their names.
 
-`fsync` works on what other processes have written, through a descriptor that only reads. A name is durable once the folder that holds it
-is; a new folder once its parent is.
+`fsync` also works on files that other processes have written, with a read-only descriptor. A name is durable when its folder is synced; a
+new folder when its parent is.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 
 
 def sync(path: Path) -> None:
-    """One file, or the names in one folder."""
+    """Sync one file, or the names in one folder."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -22,7 +22,7 @@ def sync(path: Path) -> None:
 
 
 def sync_below(top: Path, files: Iterable[Path]) -> None:
-    """Files, then every folder from theirs up to `top`, the deepest first."""
+    """Sync files, then every folder from theirs up to `top`, the deepest first."""
     folders: set[Path] = set()
     for file in files:
         sync(file)
@@ -35,7 +35,7 @@ def sync_below(top: Path, files: Iterable[Path]) -> None:
 
 
 def make_durable(folder: Path) -> None:
-    """Make a folder and those above it that are missing; their names last, except in a folder that may not be read."""
+    """Create a folder and its missing parents; their names are durable, except in a folder that cannot be read."""
     made = [each for each in (folder, *folder.parents) if not each.exists()]
     folder.mkdir(parents=True, exist_ok=True)
     for each in reversed(made):

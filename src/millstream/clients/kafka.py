@@ -1,7 +1,7 @@
-"""Kafka's cluster, asked through the Java client that Spark's connector uses anyway: one client, one way to log in.
+"""Administration of a Kafka cluster through the Java client of Spark's connector, with the same login.
 
-Every question has a bounded time. Before the first one each address is tried with a plain connection, because the Java client says no
-more than "timed out" about a wrong host, a wrong port and a firewall alike. Failures come out as diagnostics.
+Every request has a time limit. Before the first one each address is tested with a plain connection, because the Java client reports a wrong
+host, a wrong port and a firewall all as "timed out". Failures become diagnostics.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _REFUSED = ("Authentication", "Authorization", "LoginException", "UnsupportedSas
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """A topic as the cluster knows it; a topic that is deleted and made again has another id."""
+    """A topic in the cluster; a topic that is deleted and created again has another id."""
 
     name: str
     id: str
@@ -31,22 +31,22 @@ class Topic:
 
 
 class KafkaAdmin:
-    """Questions to a cluster. Closed by `opened`."""
+    """Requests to a cluster. `open_admin` closes it."""
 
     def __init__(self, jvm: Any, client: Any, servers: str) -> None:
         self._jvm, self._client, self._servers = jvm, client, servers
         self._admin = jvm.org.apache.kafka.clients.admin
 
     def cluster(self) -> str:
-        """The cluster's own identity."""
+        """The cluster's id."""
         return str(self._answer(self._client.describeCluster().clusterId()))
 
     def names(self) -> list[str]:
-        """All topics but Kafka's own."""
+        """All topics except Kafka's internal ones."""
         return sorted(map(str, self._answer(self._client.listTopics().names())))
 
     def topics(self, names: Iterable[str]) -> dict[str, Topic]:
-        """The topics of these names; one that is not there is an error."""
+        """The topics of these names; a missing one is an error."""
         wanted, known = list(names), self.names()
         missing = [name for name in wanted if name not in known]
         if missing:
@@ -59,7 +59,7 @@ class KafkaAdmin:
         return {name: Topic(name, str(found[name].topicId().toString()), int(found[name].partitions().size())) for name in wanted}
 
     def offsets(self, topics: Iterable[Topic], at: Literal["earliest", "latest"] | int) -> Offsets:
-        """Offsets at the beginning, at the end, or of the first message at or after a time in milliseconds; the end where there is none."""
+        """Offsets at the beginning, at the end, or of the first message at or after a time in milliseconds; the end if there is none."""
         spec = self._admin.OffsetSpec
         wanted = spec.earliest() if at == "earliest" else spec.latest() if at == "latest" else spec.forTimestamp(at)
         asked = self._jvm.java.util.HashMap()
@@ -73,10 +73,10 @@ class KafkaAdmin:
             offsets.setdefault(str(place.topic()), {})[int(place.partition())] = int(found[place].offset())
         if isinstance(at, str) or all(offset >= 0 for parts in offsets.values() for offset in parts.values()):
             return offsets
-        return _filled(offsets, self.offsets(topics, "latest"))
+        return _fill_missing(offsets, self.offsets(topics, "latest"))
 
     def commit(self, group: str, offsets: Mapping[str, Mapping[Any, int]]) -> None:
-        """What the group has read, for everybody who looks at lag."""
+        """Commit the group's offsets, so that tools can show its lag."""
         metadata = self._jvm.org.apache.kafka.clients.consumer.OffsetAndMetadata
         places = self._jvm.java.util.HashMap()
         for topic, parts in offsets.items():
@@ -97,14 +97,14 @@ class KafkaAdmin:
 
 
 @contextmanager
-def opened(jvm: Any, properties: Mapping[str, str]) -> Iterator[KafkaAdmin]:
-    """A client with these properties of Kafka's, closed at the end."""
+def open_admin(jvm: Any, properties: Mapping[str, str]) -> Iterator[KafkaAdmin]:
+    """A client with these Kafka properties, closed at the end."""
     from py4j.java_gateway import JavaPackage
     from py4j.protocol import Py4JJavaError
 
     servers, java = properties["bootstrap.servers"], jvm.org.apache.kafka.clients.admin.AdminClient
-    if isinstance(java, JavaPackage):  # what py4j makes of a class that is not there
-        help_ = "a session of your own needs them as `spark.jars`; `millstream fetch kafka` says where they are"
+    if isinstance(java, JavaPackage):  # py4j returns this for a missing class
+        help_ = "your own session needs them as `spark.jars`; `millstream fetch kafka` prints their paths"
         raise SetupError(Diagnostic("MS042", "this Spark session runs without the jars of the extra `kafka`", help=help_))
     _require_reachable(servers)
     settings = jvm.java.util.Properties()
@@ -121,7 +121,7 @@ def opened(jvm: Any, properties: Mapping[str, str]) -> Iterator[KafkaAdmin]:
 
 
 def _require_reachable(servers: str, seconds: float = 5) -> None:
-    """At least one address takes a connection; else what each of them said."""
+    """At least one address accepts a connection; otherwise report the error of each."""
     said = []
     for server in filter(None, (part.strip() for part in servers.split(","))):
         host, _, port = server.rpartition(":")
@@ -133,30 +133,28 @@ def _require_reachable(servers: str, seconds: float = 5) -> None:
         except OSError as error:
             said.append(f"{server}: {(error.strerror or str(error)).lower()}")
     message = f"no Kafka broker can be reached at `{servers}`"
-    raise TransientError(
-        Diagnostic("MS090", message, detail="\n".join(said), help="is the address right, and reachable from this machine?")
-    )
+    raise TransientError(Diagnostic("MS090", message, detail="\n".join(said), help="check the address, and that this machine can reach it"))
 
 
 def _failure(exception: Any, servers: str) -> RunError:
-    """A Java exception, and what it is caused by, as one of a few things that a person can act on."""
+    """A Java exception and its causes, mapped to a few diagnostics that a user can act on."""
     names, words = [], ""
     while exception is not None:
         names.append(str(exception.getClass().getSimpleName()))
         words = str(exception.getMessage() or "").partition("\n")[0] or words
         exception = exception.getCause()
     if any(mark in name for name in names for mark in _REFUSED):
-        help_ = "see the user's name, password and permissions under `security`"
+        help_ = "check the user, password and permissions under `security`"
         return RunError(Diagnostic("MS092", f"Kafka at `{servers}` refuses access: {words}", help=help_))
     if "UnknownTopicOrPartitionException" in names:
         return RunError(Diagnostic("MS091", f"Kafka at `{servers}` does not know the topic: {words}"))
     if any(name in {"TimeoutException", "DisconnectException", "RetriableException"} for name in names):
-        help_ = "the address takes connections: does `security.protocol` fit the port?"
+        help_ = "the address accepts connections: check that `security.protocol` fits the port"
         return TransientError(Diagnostic("MS090", f"Kafka at `{servers}` does not answer: {words}", help=help_))
     return RunError(Diagnostic("MS079", f"Kafka at `{servers}` failed: {names[-1]}: {words}"))
 
 
-def _filled(offsets: Offsets, ends: Offsets) -> Offsets:
+def _fill_missing(offsets: Offsets, ends: Offsets) -> Offsets:
     return {
         topic: {partition: offset if offset >= 0 else ends[topic][partition] for partition, offset in parts.items()}
         for topic, parts in offsets.items()

@@ -1,8 +1,8 @@
-"""Postgres: how to reach it, and what its errors mean.
+"""Connects to Postgres and classifies its errors.
 
-Two clients share one address: psycopg for statements, ADBC for whole Arrow batches (binary COPY). Errors are told apart by their SQLSTATE:
-what may pass by itself (network, deadlock, serialization, too many connections, a server that starts, a replica that is read-only) is a
-`TransientError` and is tried again; everything else stops at once.
+Two clients share one address: psycopg for statements, ADBC for whole Arrow batches (binary COPY). Errors are classified by SQLSTATE:
+temporary ones (network, deadlock, serialization, too many connections, a starting server, a read-only replica) are a `TransientError` and
+are retried; all others stop at once.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import psycopg
 
 NAME_BYTES = 63
-"""Postgres cuts longer names off, in silence."""
+"""Postgres silently truncates longer names."""
 _PASSING = ("08", "40001", "40P01", "53", "55P03", "57P", "57014", "25006", "58")
 _REFUSALS = (
     "authentication failed",
@@ -39,17 +39,17 @@ _REFUSALS = (
     "invalid value for parameter",
 )
 _STREAMED = "[libpq] Execution error"
-"""ADBC's words for an error while batches are fetched: an OSError or one of Arrow's, without an SQLSTATE."""
+"""ADBC's messages for an error while batches are fetched: an OSError or an Arrow error, without an SQLSTATE."""
 SslMode = Literal["disable", "allow", "prefer", "require", "verify-ca", "verify-full"]
 
 
 class PostgresOptions(BaseModel):
-    """The connection's options, which every component that talks to Postgres has."""
+    """The connection options of every component that uses Postgres."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     host: str = "localhost"
-    """The server; of several, as `one,two`, the first that answers, and for sinks the one that takes writes."""
+    """The server; of several, as `one,two`, the first that answers, and for sinks the one that accepts writes."""
     port: int = Field(5432, ge=1, le=65535)
     """Its port."""
     database: str = ""
@@ -59,7 +59,7 @@ class PostgresOptions(BaseModel):
     password: Secret | None = None
     """The password, as `secret://env/NAME` or `secret://file/PATH`."""
     sslmode: SslMode = "prefer"
-    """Encryption, in Postgres' own words: `require` encrypts, `verify-ca` also checks the certificate, `verify-full` its host too."""
+    """Encryption, with Postgres' values: `require` encrypts, `verify-ca` also checks the certificate, `verify-full` its host too."""
     ssl_root_cert: Path | None = None
     """A PEM file with the authorities that sign the server's certificate."""
     ssl_cert: Path | None = None
@@ -79,7 +79,7 @@ class PostgresOptions(BaseModel):
         return "" if encrypted or self.password is None or all(is_loopback(host) for host in self.host.split(",")) else "sslmode"
 
     def address(self) -> Address:
-        """What a client needs; secrets revealed, so that it can travel to the workers."""
+        """The address with secrets revealed, so that it can be pickled to the workers."""
         files = {"sslrootcert": self.ssl_root_cert, "sslcert": self.ssl_cert, "sslkey": self.ssl_key}
         parts = {
             "host": self.host,
@@ -108,20 +108,20 @@ class Address:
         return f"{self.parts['host']}:{self.parts['port']}/{self.parts.get('dbname', '')}"
 
     def to(self, **parts: str) -> Address:
-        """The same with other parts."""
+        """The same with other parameters."""
         return replace(self, parts={**self.parts, **parts})
 
     @property
     def text(self) -> str:
         """A connection string."""
-        options = " ".join(f"-c {name}={_escaped(value)}" for name, value in self.settings.items())
+        options = " ".join(f"-c {name}={_escape(value)}" for name, value in self.settings.items())
         return " ".join(
-            f"{name}={_quoted(part)}" for name, part in {**self.parts, "options": options, "application_name": "millstream"}.items()
+            f"{name}={_quote_value(part)}" for name, part in {**self.parts, "options": options, "application_name": "millstream"}.items()
         )
 
 
 def require_client() -> None:
-    """The packages that talk to Postgres."""
+    """Require the packages of the Postgres clients."""
     for module, package in (("psycopg", "psycopg"), ("adbc_driver_postgresql", "adbc-driver-postgresql")):
         if importlib.util.find_spec(module) is None:
             message = f"Postgres needs the package `{package}`"
@@ -129,10 +129,10 @@ def require_client() -> None:
 
 
 @contextmanager
-def connected(address: Address, autocommit: bool = False) -> Iterator[psycopg.Connection[Any]]:
-    """A connection that is closed in the end; without `autocommit` everything within is one transaction. Errors come out in our words."""
+def open_connection(address: Address, autocommit: bool = False) -> Iterator[psycopg.Connection[Any]]:
+    """A connection that is closed at the end; without `autocommit` the body is one transaction. Errors become diagnostics."""
     connection = connect(address, autocommit)
-    with translated(address), connection:
+    with translate_errors(address), connection:
         yield connection
 
 
@@ -140,23 +140,23 @@ def connect(address: Address, autocommit: bool = False) -> psycopg.Connection[An
     import psycopg
 
     require_client()
-    with translated(address):
+    with translate_errors(address):
         return psycopg.connect(address.text, autocommit=autocommit)
 
 
 @contextmanager
 def arrow(address: Address) -> Iterator[Any]:
-    """An ADBC connection: Arrow batches in and out. What is not committed is rolled back in the end."""
+    """An ADBC connection for Arrow batches. Uncommitted work is rolled back at the end."""
     import adbc_driver_postgresql.dbapi as adbc
 
     require_client()
-    with translated(address), adbc.connect(address.text) as connection:
+    with translate_errors(address), adbc.connect(address.text) as connection:
         yield connection
 
 
 @contextmanager
-def translated(address: Address) -> Iterator[None]:
-    """The clients' errors as ours."""
+def translate_errors(address: Address) -> Iterator[None]:
+    """Translate the clients' errors into ours."""
     try:
         yield
     except MillstreamError:
@@ -164,58 +164,58 @@ def translated(address: Address) -> Iterator[None]:
     except Exception as error:
         if not _foreign(error):
             raise
-        raise told(error, address) from error
+        raise translate_error(error, address) from error
 
 
-def told(error: Exception, address: Address) -> MillstreamError:
-    """What a client's error means."""
+def translate_error(error: Exception, address: Address) -> MillstreamError:
+    """Translate a client's error."""
     text = first_line(error)
     state = state_of(error)
     if not state and (why := next((each for each in _REFUSALS if each in str(error)), "")):
-        help_ = "" if "SSL" not in why else "`sslmode: disable` goes without encryption"
+        help_ = "" if "SSL" not in why else "`sslmode: disable` turns encryption off"
         return RunError(
             Diagnostic("MS111", f"Postgres at `{address}` refuses the login: {text}", help=help_ or "check user, password and database")
         )
     if not state and _STREAMED in str(error):
-        return TransientError(Diagnostic("MS112", f"Postgres at `{address}` stopped in the middle of an answer: {text}"))
+        return TransientError(Diagnostic("MS112", f"Postgres at `{address}` closed the connection during an answer: {text}"))
     if not state:
         return TransientError(Diagnostic("MS110", f"Postgres at `{address}` cannot be reached: {text}", help="check host and port"))
-    if passing(state):
-        return TransientError(Diagnostic("MS112", f"Postgres at `{address}` cannot do it now: {text} ({state})"))
+    if is_temporary(state):
+        return TransientError(Diagnostic("MS112", f"Postgres at `{address}` is temporarily unable: {text} ({state})"))
     return RunError(Diagnostic("MS113", f"Postgres at `{address}` refuses: {text} ({state})", detail=_detail(error)))
 
 
-def passing(state: str) -> bool:
-    """Whether an error of this SQLSTATE may pass by itself."""
+def is_temporary(state: str) -> bool:
+    """Whether an error of this SQLSTATE is temporary."""
     return state.startswith(_PASSING)
 
 
 def state_of(error: BaseException) -> str:
-    """The SQLSTATE, empty where there is none: the connection itself failed."""
+    """The SQLSTATE; empty where there is none: the connection itself failed."""
     state = str(getattr(error, "sqlstate", None) or "")
     return "" if state.strip("\0") == "" else state
 
 
 def first_line(error: BaseException) -> str:
-    """The sentence itself, without the words that clients put around it."""
+    """The error's sentence, without the text that clients add."""
     text = next((line for line in str(error).strip().splitlines() if line), type(error).__name__)
     for mark in ("FATAL:  ", "ERROR:  ", "failed: ", "connect: "):
         text = text.rpartition(mark)[2] or text
     return text.strip().rstrip(".")
 
 
-def quoted(*parts: str) -> str:
-    """A name, or a name in a schema, as Postgres reads it whatever it contains."""
+def quote_name(*parts: str) -> str:
+    """A quoted name, or a quoted name in a schema."""
     return ".".join('"' + part.replace('"', '""') + '"' for part in parts if part)
 
 
 def literal(text: str) -> str:
-    """A text as a constant."""
+    """A quoted string constant."""
     return "'" + text.replace("'", "''") + "'"
 
 
 def _foreign(error: Exception) -> bool:
-    """Whether the server, or the way to it, is to blame. A statement that never left is a mistake of ours."""
+    """Whether the server or the network caused the error. A statement that was never sent is a bug of ours."""
     if type(error).__name__ == "ProgrammingError" and not state_of(error):
         return False
     return type(error).__module__.partition(".")[0] in {"psycopg", "adbc_driver_manager"} or _STREAMED in str(error)
@@ -227,10 +227,10 @@ def _detail(error: Exception) -> str:
     return "\n".join(str(text) for text in found if text)
 
 
-def _quoted(text: str) -> str:
+def _quote_value(text: str) -> str:
     escaped = text.replace("\\", "\\\\").replace("'", "\\'")
     return f"'{escaped}'"
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     return text.replace("\\", "\\\\").replace(" ", "\\ ")

@@ -1,10 +1,9 @@
-"""Files by URL: the few operations that exactly-once rests on, on the local file system and on every Hadoop one.
+"""Files by URL: the operations that exactly-once needs, on the local file system and on every Hadoop one.
 
-`put_once` is the decision-maker: of several writers exactly one succeeds, and a reader sees the whole file or none. Locally that
-is a hard link of a finished temporary file (link fails when the name exists); on Hadoop file systems a rename, which fails likewise.
-
-A local folder is durable unless it is told otherwise: what is put has reached the disk, file and name, when `put` returns, and `sync`
-does the same for files that others have written. A Hadoop file system is as durable as it is.
+`put_once` makes decisions: exactly one of several writers succeeds, and a reader sees the whole file or none. Locally it is a hard link to
+a finished temporary file (link fails when the name exists); on Hadoop file systems a rename, which fails likewise. A local folder is
+durable by default: when `put` returns, the file and its name are on the disk, and `sync` does the same for files that others have written.
+A Hadoop file system has its own durability.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ class Storage(Protocol):
 
 
 def make_private(folder: Path) -> Path:
-    """A folder that only its owner can read, for what holds rows; one that is there already stays as it is."""
+    """A folder that only its owner can read, for files that contain rows; an existing folder is not changed."""
     if not folder.is_dir():
         make_durable(folder.parent)
         with suppress(FileExistsError):
@@ -111,7 +110,7 @@ class LocalStorage:
         return sorted(entry.name for entry in folder.iterdir()) if folder.is_dir() else []
 
     def files(self, path: str = "") -> list[str]:
-        folder = self.root / path  # walked, not globbed: a folder that goes away meanwhile is no error
+        folder = self.root / path  # walked, not globbed: a folder that disappears meanwhile is not an error
         found = (Path(parent, name) for parent, _, names in os.walk(folder) for name in names)
         return sorted(entry.relative_to(folder).as_posix() for entry in found)
 
@@ -125,14 +124,14 @@ class LocalStorage:
         (self.root / old).replace(target)
 
     def make(self) -> None:
-        """The folder itself, if it is missing."""
+        """Create the folder itself, if it is missing."""
         if self.durable:
             make_durable(self.root)
         else:
             self.root.mkdir(parents=True, exist_ok=True)
 
     def sync(self, paths: Iterable[str]) -> None:
-        """Files that are there, whoever has written them, and the folders between them and this one."""
+        """Sync existing files, also those of other writers, and the folders between them and this one."""
         if self.durable:
             sync_below(self.root, [self.root / path for path in paths])
 
@@ -160,7 +159,7 @@ class LocalStorage:
 
 
 class HadoopStorage:
-    """A folder of any file system that Hadoop knows: `hdfs://`, `s3a://`, `gs://`."""
+    """A folder of a Hadoop file system: `hdfs://`, `s3a://`, `gs://`."""
 
     def __init__(self, url: str, spark: SparkSession, durable: bool = True) -> None:
         self._url, self._spark, self.durable = url, spark, durable
@@ -226,11 +225,11 @@ class HadoopStorage:
             raise OSError(f"cannot rename {old} to {new} in {self._url}")
 
     def make(self) -> None:
-        """The folder itself, if it is missing."""
+        """Create the folder itself, if it is missing."""
         self._system.mkdirs(self._path(""))
 
     def sync(self, paths: Iterable[str]) -> None:
-        """A file that is closed is as durable as this file system makes it."""
+        """Does nothing: this file system decides how durable a closed file is."""
 
     def delete(self, path: str = "") -> None:
         self._system.delete(self._path(path), True)

@@ -14,35 +14,35 @@ DATABASES: dict[str, Code] = {
         "Postgres cannot be reached",
         "Nothing answers at the address, or the connection broke: the host or the port is wrong, the server is down or starting, or a "
         "firewall is in between.",
-        "Check `host` and `port`. A server that comes back is found again: the query is started anew, as often as `settings.restart` says.",
+        "Check `host` and `port`. When the server is back, the query restarts, as often as `settings.restart` allows.",
     ),
     "MS111": Code(
         "Postgres refuses the login",
-        "The server answers and does not let us in: a wrong user or password, a database that does not exist, a host that its "
+        "The server answers but refuses the login: a wrong user or password, a database that does not exist, a host that its "
         "`pg_hba.conf` does not name, or encryption that one side wants and the other does not offer.",
-        "Check `user`, `password`, `database` and `sslmode`; `psql` with the same values says the same.",
+        "Check `user`, `password`, `database` and `sslmode`; `psql` with the same values shows the same error.",
     ),
     "MS112": Code(
-        "Postgres cannot do it now",
+        "a temporary failure of Postgres",
         "A deadlock, a serialization failure, too many connections, a statement that took too long, a full disk, or a replica that takes "
-        "no writes: failures that may pass by themselves. They are tried again, with growing pauses, up to a limit.",
-        "When it does not pass: look at the server's log, raise `statement_timeout`, or lower `connections`.",
+        "no writes: temporary failures. They are retried with growing pauses, up to a limit.",
+        "If it persists: look at the server's log, raise `statement_timeout`, or lower `connections`.",
     ),
     "MS113": Code(
         "Postgres refuses a statement",
-        "A table, a column, a type or a permission is not as the pipeline expects. Trying again would not help, so the pipeline stops at "
+        "A table, a column, a type or a permission is not as the pipeline expects. A retry would not help, so the pipeline stops at "
         "once; nothing of the epoch was written.",
-        "The message holds Postgres' own words and its SQLSTATE.",
+        "The message contains Postgres' own message and its SQLSTATE.",
     ),
     "MS114": Code(
         "the table does not fit",
         "The table is missing while `create` is false, lacks a column or a unique index on the primary key, or a name is longer than "
-        "Postgres takes (63 bytes; it would cut it off in silence).",
+        "Postgres takes (63 bytes; it would silently truncate it).",
         "Do as the help line says. `evolve: add_columns` adds columns by itself.",
     ),
     "MS115": Code(
-        "the table is gone",
-        "Earlier epochs were written to a table that is no longer there. Making it anew would hide that those rows are lost.",
+        "the table was dropped",
+        "Earlier epochs were written to a table that is no longer there. Creating it again would hide that those rows are lost.",
         "Restore the table, or start anew with `--reset QUERY`, which reads the input again.",
     ),
     "MS116": Code(
@@ -52,9 +52,10 @@ DATABASES: dict[str, Code] = {
         "Correct the row where it comes from, or set `on_error: {dead_letter: SINK}` on the sink: such rows are then found one by one.",
     ),
     "MS117": Code(
-        "staged rows are gone",
-        "Rows wait in unlogged tables until their epoch is committed, and a server that crashes empties those. The number of rows tells; "
-        "the epoch is staged anew.",
+        "staged rows are lost",
+        "Rows wait in unlogged tables until their epoch is committed, and a server that crashes empties those. The "
+        "number of rows shows that; "
+        "the epoch is staged again.",
         "Nothing, unless it keeps happening: then look at the server's log.",
     ),
     "MS119": Code(
@@ -74,22 +75,23 @@ DATABASES: dict[str, Code] = {
         "Use the nearest name shown; names are taken as they stand, case and all. For permissions ask the table's owner for the `GRANT`.",
     ),
     "MS121": Code(
-        "logical replication is not to be had",
+        "logical replication is not available",
         "Changes of a table come out of Postgres' log, which the server must write in detail (`wal_level = logical`), with a slot and a "
         "publication that this user may make or that exist already.",
-        "Set `wal_level = logical` and restart the server, give the user the attribute `REPLICATION`, or let somebody who may make slot "
+        "Set `wal_level = logical` and restart the server, give the user the attribute `REPLICATION`, or ask an "
+        "administrator to create slot "
         "and publication beforehand; the message has the statement.",
     ),
     "MS122": Code(
-        "the replication slot is not where it was",
-        "The slot holds the changes that are not committed here yet. It is gone, it was moved by somebody else, Postgres gave it up "
-        "because it held back too much of the log, or another process uses it. Changes in between cannot be read any more.",
+        "the replication slot was dropped or moved",
+        "The slot holds the changes that are not committed here yet. It was dropped, another process moved it, Postgres invalidated it "
+        "because it retained too much of the log, or another process uses it. Changes in between cannot be read any more.",
         "Start anew with `--reset QUERY` and `snapshot: initial`: the table is read again, and its changes follow. "
         "A slot serves one source.",
     ),
     "MS123": Code(
         "the publication does not hold the table",
-        "The publication is gone, or the table is not in it (dropping a table takes it out). Its changes would be missed in silence.",
+        "The publication is gone, or the table is not in it (dropping a table takes it out). Its changes would be silently missed.",
         "Put the table back (`ALTER PUBLICATION … ADD TABLE …`). Changes from the time in between are missing: `--reset QUERY` reads "
         "the table again.",
     ),
@@ -109,16 +111,16 @@ DATABASES: dict[str, Code] = {
         "the table's columns have changed",
         "Columns were added, dropped, renamed or changed their type since the source pinned them. The source stops before the first row "
         "that is affected; nothing is lost, the slot keeps the changes.",
-        "`on_schema_change: ignore` goes on with the columns that are known: new ones are left out, dropped ones are null. To take new "
+        "`on_schema_change: ignore` continues with the known columns: new ones are left out, dropped ones are null. To take new "
         "columns in, start anew with `--reset QUERY`.",
     ),
     "MS127": Code(
         "the table was truncated",
-        "All rows are gone at once, and no row says which ones: a target that follows the changes would keep them.",
-        "Empty the target too, then go on with `truncate: ignore`.",
+        "All rows were deleted at once, and the log does not contain them: a target that follows the changes would keep them.",
+        "Empty the target too, then continue with `truncate: ignore`.",
     ),
     "MS128": Code(
-        "changes are not there any more",
+        "changes no longer exist",
         "A query begins to read changes that other queries have committed and that are deleted: it was added or reset later.",
         "`--reset` all queries that read the source, or give the new query a source of its own with another slot.",
     ),
@@ -135,7 +137,7 @@ DATABASES: dict[str, Code] = {
         "Correct the name, or add the table under `transforms`.",
     ),
     "MS131": Code(
-        "a function on a dynamic table is called otherwise than it can be",
+        "a function on a dynamic table is called in a wrong way",
         "The first argument is the name of the table as a text, the second is the value to look up; a table without columns has nothing "
         "to get.",
         "Write `dynamic_table_check('TABLE', column)` or `dynamic_table_get('TABLE', column).field`.",
@@ -148,7 +150,8 @@ DATABASES: dict[str, Code] = {
     ),
     "MS133": Code(
         "a dynamic table cannot be joined like this",
-        "A dynamic table is asked by its key, row by row: it can be joined by JOIN and LEFT JOIN, on one equality with its key, after all "
+        "A dynamic table is looked up by its key, row by row: it can be joined by JOIN and LEFT JOIN, on one equality "
+        "with its key, after all "
         "streams; it is no stream to read from.",
         "Write `LEFT JOIN table t ON o.column = t.key`, and other conditions after WHERE.",
     ),

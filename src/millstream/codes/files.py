@@ -7,7 +7,7 @@ from millstream.codes.code import Code
 FILES: dict[str, Code] = {
     "MS001": Code(
         "the file cannot be read",
-        "The path does not exist, is a directory, or may not be read by this user; or it is not UTF-8 text.",
+        "The path does not exist, is a directory, or cannot be read by this user; or it is not UTF-8 text.",
         "Check the path and its permissions. A pipeline is one YAML file.",
     ),
     "MS002": Code(
@@ -18,7 +18,7 @@ FILES: dict[str, Code] = {
     ),
     "MS003": Code(
         "a key appears twice",
-        "YAML readers commonly let the second one win in silence, and half of the configuration disappears.",
+        "Many YAML readers silently use the second one, and half of the configuration is lost.",
         "Rename or remove one of the two; the message shows both lines.",
     ),
     "MS004": Code(
@@ -33,7 +33,7 @@ FILES: dict[str, Code] = {
     ),
     "MS006": Code(
         "unknown field",
-        "The component has no option of that name. A misspelt option that is ignored in silence is worse than an error.",
+        "The component has no option of that name. A misspelled option is never ignored silently.",
         "Use the nearest name shown, or `millstream schema` for all of them.",
     ),
     "MS007": Code("a field is missing", "The component cannot work without it.", "Add the field that is named in the message."),
@@ -86,12 +86,12 @@ FILES: dict[str, Code] = {
     "MS017": Code(
         "a name is not allowed",
         "Names of nodes are letters, digits, `_`, `-` and dots, and start with a letter; names that start with `_` are ours. The name of "
-        "a pipeline is also that of the folder which keeps its progress, so it holds no `/` or `\\` and does not start with a dot.",
+        "a pipeline is also that of its checkpoint's folder, so it contains no `/` or `\\` and does not start with a dot.",
         "Rename it.",
     ),
     "MS018": Code(
         "the function does not say what type it returns",
-        "Spark has to know the type of every column before a row is read, and a Python function does not tell by itself.",
+        "Spark has to know the type of every column before a row is read, and a Python function does not declare it by itself.",
         'Decorate it with `@millstream.function(returns="int64")`, or write the type beside its name under `functions`.',
     ),
     "MS019": Code(
@@ -103,11 +103,33 @@ FILES: dict[str, Code] = {
         "the CSV header does not fit the schema",
         "A column of the schema is not in the header, so every row would have null there. Often the delimiter is another one, a column has "
         "another name, or the file has no header at all.",
-        'Name the columns as the header does, or set `options: {delimiter: ";"}` or `options: {header: false}`.',
+        'Use the header\'s column names, or set `options: {delimiter: ";"}` or `options: {header: false}`.',
     ),
     "MS164": Code(
         "no client for this kind of address",
         "Spark reads and writes `s3a://`, `gs://` and the like with jars that are not part of it.",
         "Add the jar that the message names with `spark.jars.packages` or `spark.jars` in `settings.spark`.",
+    ),
+    "MS169": Code(
+        "a file outside the pipeline's folder",
+        "`sql_file` and `include` name files in the folder of the pipeline or below it, so that the folder can be moved, packed and "
+        "reviewed as a whole. Symlinks are followed before this is decided.",
+        "Put the file into the pipeline's folder.",
+    ),
+    "MS170": Code(
+        "a file that the pipeline names is empty",
+        "`sql_file` or `include` leads to a file without text.",
+        "Write it, or name another file.",
+    ),
+    "MS171": Code(
+        "a file includes itself",
+        "An `include` leads, directly or through other files, back to a file that is being read.",
+        "Remove one of the includes that the message shows.",
+    ),
+    "MS172": Code(
+        "there is no pipeline in the folder",
+        "A folder stands for all `.yaml` and `.yml` files in it and below that hold `sources` or `sinks`. `millstream.yaml`, hidden "
+        "folders and files that another one includes do not count.",
+        "Name another folder, or write a pipeline: `millstream init NAME`.",
     ),
 }

@@ -7,12 +7,12 @@ from millstream.codes.code import Code
 KAFKA: dict[str, Code] = {
     "MS090": Code(
         "an outside system cannot be reached",
-        "None of its addresses takes a connection, or one does and then says nothing. The message lists what was tried.",
+        "None of its addresses accepts a connection, or one does and then does not answer. The message lists what was tried.",
         "Check address, port and network; for Kafka also `security.protocol`. A pipeline that has run before tries again by itself.",
     ),
     "MS091": Code(
-        "a topic is not there",
-        "The cluster answers, and has no topic of that name. Topics are not made by reading them.",
+        "a topic does not exist",
+        "The cluster answers, but has no topic of that name. Reading does not create topics.",
         "Use the nearest name shown, or create the topic first.",
     ),
     "MS092": Code(
@@ -22,26 +22,27 @@ KAFKA: dict[str, Code] = {
     ),
     "MS093": Code(
         "messages are not where they should be",
-        "Messages that were not read yet are gone (retention, or a topic that was deleted and made again), or the end that a bounded "
-        "source was given is not there.",
-        "`on_data_loss: continue` goes on with what is left; `--reset QUERY` reads from the start.",
+        "Messages that were not read yet no longer exist (retention, or a topic that was deleted and created again), or "
+        "the end of a bounded "
+        "source does not exist.",
+        "`on_data_loss: continue` continues with the remaining messages; `--reset QUERY` reads from the start.",
     ),
     "MS094": Code(
         "the progress belongs to another cluster",
-        "Offsets mean nothing in another Kafka cluster: going on would lose or repeat messages.",
+        "Offsets are not valid in another Kafka cluster: continuing would lose or repeat messages.",
         "Correct `bootstrap_servers`, or start the query anew with `--reset QUERY`.",
     ),
     "MS095": Code(
         "another run writes as this sink",
         "A Kafka sink claims its lanes when it starts, and the newest claim counts: an older run that is still alive is refused by Kafka, "
         "so that no row is written twice. Usual cause: a copy of the pipeline runs on a copy of the checkpoint.",
-        "Run one copy. What both have written is there once.",
+        "Run only one copy. Rows of both are written once.",
     ),
     "MS096": Code(
-        "the target does not say what it holds",
-        "A Kafka sink keeps a marker per lane in a consumer group of its own. One that was there is gone or has gone back (the group or "
-        "the topic was deleted, its offsets expired during a long pause in the middle of an epoch, or the cluster was restored), so nobody "
-        "can tell whether the rows are there; nothing was written.",
+        "the target's markers are missing",
+        "A Kafka sink keeps a marker per lane in a consumer group of its own. One was deleted or rolled back (the group or "
+        "the topic was deleted, its offsets expired during a long pause in the middle of an epoch, or the cluster was restored), so it is "
+        "unknown whether the rows are there; nothing was written.",
         "Look into the topic. `--reset QUERY` with an empty topic writes everything again.",
     ),
     "MS097": Code(
@@ -53,7 +54,7 @@ KAFKA: dict[str, Code] = {
     "MS098": Code(
         "a transaction takes too long",
         "A lane of a Kafka sink writes its rows of an epoch in one transaction, and Kafka ends those that take longer than "
-        "`transaction_timeout`. Nothing of it is visible; the epoch comes again.",
+        "`transaction_timeout`. Nothing of it is visible; the epoch is repeated.",
         "Raise `transaction_timeout`, or make epochs smaller where they are read (`max_rows_per_epoch`).",
     ),
     "MS099": Code(

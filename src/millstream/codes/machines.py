@@ -22,7 +22,7 @@ MACHINES: dict[str, Code] = {
     ),
     "MS043": Code(
         "a jar's checksum is wrong",
-        "The file in the cache is not the one in the lock table: a broken download, or somebody changed it.",
+        "The file in the cache is not the one in the lock table: a broken download, or a changed file.",
         "Remove the file named in the message and run `millstream fetch`.",
     ),
     "MS044": Code(
@@ -37,12 +37,12 @@ MACHINES: dict[str, Code] = {
     ),
     "MS046": Code(
         "a Spark setting is not used",
-        "The setting says something that the pipeline already says elsewhere, or would take the session out of Millstream's hands.",
+        "The setting says something that the pipeline already says elsewhere, or would conflict with Millstream's control of the session.",
         "Remove it from `settings.spark`; the message names what to use instead.",
     ),
     "MS047": Code(
         "a server for trying things out did not start",
-        "`millstream dev` starts real servers on this machine. Its port is taken, its jars cannot be had, or its Java did not come up.",
+        "`millstream dev` starts real servers on this machine. Its port is taken, its jars cannot be fetched, or its Java did not start.",
         "Choose another port, or none; the message quotes the end of the server's log.",
     ),
     "MS050": Code(
@@ -52,7 +52,7 @@ MACHINES: dict[str, Code] = {
     ),
     "MS051": Code(
         "the checkpoint belongs to another pipeline",
-        "Its progress would be applied to rows it does not know.",
+        "Its progress would be applied to other rows.",
         "Use another `settings.checkpoint`, or give the pipeline its old name back.",
     ),
     "MS052": Code(
@@ -62,14 +62,14 @@ MACHINES: dict[str, Code] = {
     ),
     "MS053": Code(
         "the plan changed where progress is kept",
-        "What stands at or above a query's root decides what its offsets and state mean. It differs from the stored plan.",
+        "The nodes at or above a query's root define the meaning of its offsets and state. They differ from the stored plan.",
         "Undo the change, or `--reset QUERY` to start that query anew; the message says which sinks receive rows again.",
     ),
     "MS054": Code(
         "an epoch is half done and its plan is not stored",
         "The last run stopped inside an epoch. A plan with unnamed functions cannot be stored, so the epoch would be finished "
         "with the changed plan.",
-        "`--accept-change` finishes it with the plan at hand.",
+        "`--accept-change` finishes it with the current plan.",
     ),
     "MS055": Code(
         "the checkpoint and the target disagree",
@@ -78,8 +78,8 @@ MACHINES: dict[str, Code] = {
         "Restore the checkpoint and the target from the same time, or `--reset QUERY` together with an empty target.",
     ),
     "MS056": Code(
-        "the checkpoint is half a copy",
-        "`millstream checkpoint copy` was cut short. A run on what is there would lose progress or state.",
+        "the checkpoint is an unfinished copy",
+        "`millstream checkpoint copy` was interrupted. A run on a partial copy would lose progress or state.",
         "Make the copy again with the same command; it starts from nothing.",
     ),
     "MS057": Code(
@@ -122,11 +122,12 @@ MACHINES: dict[str, Code] = {
     "MS157": Code(
         "the lease of the checkpoint was lost",
         "This run could not renew its lease for too long, and another run may own the checkpoint now. It stops: only one may write.",
-        "Is another instance running? Then all is well. Else run again.",
+        "If another instance is running, nothing needs to be done. Otherwise run again.",
     ),
     "MS167": Code(
         "a job that was to be repeated has not begun",
-        "`--again` has set a finished job back, and failed before it read anything. A plain run would deliver all rows once more, unasked.",
+        "`--again` has set a finished job back, and failed before it read anything. A plain run would deliver all rows "
+        "once more without `--again`.",
         "Correct what failed, and run with `--again`.",
     ),
 }

@@ -10,7 +10,7 @@ PLANS: dict[str, Code] = {
         "A name is a node's identity in plans, metrics and checkpoints.",
         "Rename one of them.",
     ),
-    "MS021": Code("the nodes form a cycle", "Rows would go round forever.", "Break the cycle that the message shows."),
+    "MS021": Code("the nodes form a cycle", "Rows would never leave it.", "Break the cycle that the message shows."),
     "MS022": Code(
         "nothing reads this node",
         "The node feeds no sink, so it would never run.",
@@ -33,7 +33,7 @@ PLANS: dict[str, Code] = {
     ),
     "MS026": Code(
         "the sink cannot take this column",
-        "The sink or its format has no way to hold the column's type, or needs a column that is not there.",
+        "The sink or its format does not support the column's type, or needs a column that does not exist.",
         "Cast the column in a transform before the sink.",
     ),
     "MS027": Code("the expression does not parse", "It is not an expression of Spark SQL.", "See the place marked in the message."),
@@ -49,11 +49,12 @@ PLANS: dict[str, Code] = {
     ),
     "MS030": Code(
         "a stream cannot answer this query yet",
-        "A windowed aggregate gives each window once, complete. What stands above it must go window by window (GROUP BY, PARTITION BY or a "
+        "A windowed aggregate returns each window once, complete. Steps over it must work window by window (GROUP BY, PARTITION BY or a "
         "join on the same window of both sides); ORDER BY and LIMIT would need all windows at once. Without a window, results "
-        "change for ever: HAVING, conditions on totals, DISTINCT, joins and subqueries would have to take rows back: that comes later. "
-        "Totals must keep the columns that they are grouped by, so that later rows can replace earlier ones. `check` tells what the text "
-        "shows; Spark's own plan is looked at before the first epoch, so that no answer ever depends on where epochs are cut.",
+        "never become final: HAVING, conditions on totals, DISTINCT, joins and subqueries would need retractions, which "
+        "are not supported yet. "
+        "Totals must keep their group columns, so that later rows can replace earlier ones. `check` reports what the text "
+        "shows; Spark's own plan is checked before the first epoch, so that no result depends on epoch boundaries.",
         "Group by `window(…)`, use the `join` or `dedup` transform, or do the last step where the results are read.",
     ),
     "MS031": Code(
@@ -63,8 +64,8 @@ PLANS: dict[str, Code] = {
     ),
     "MS032": Code(
         "on_error cannot isolate rows here",
-        "For `sql`, bad rows can be told apart when the query reads one input with SELECT … FROM … WHERE.",
-        "Split the query: put the part that can fail into a plain SELECT of its own.",
+        "For `sql`, rejects can be isolated when the query reads one input with SELECT … FROM … WHERE.",
+        "Split the query: put the part that can fail into a separate plain SELECT.",
     ),
     "MS033": Code(
         "wrong number of inputs",
@@ -83,7 +84,7 @@ PLANS: dict[str, Code] = {
     ),
     "MS036": Code(
         "not supported yet",
-        "The plan is well-formed, and this version has no way to run that part of it.",
+        "The plan is valid, but this version cannot run that part of it.",
         "See the changelog for what the next versions bring.",
     ),
     "MS037": Code(
@@ -98,12 +99,13 @@ PLANS: dict[str, Code] = {
     ),
     "MS039": Code(
         "the state would grow without bound",
-        "Without a time limit every row must be remembered for ever.",
+        "Without a time limit every row must be kept for ever.",
         "Give a time limit, or say `unbounded: true` if the keys are few.",
     ),
     "MS154": Code(
         "a login without encryption",
-        "The password may reach another host in the clear: `sslmode: prefer` (the default) goes on without encryption when the server has "
+        "The password may reach another host in the clear: `sslmode: prefer` (the default) continues without encryption "
+        "when the server has "
         "none, and `SASL_PLAINTEXT` never encrypts.",
         "Set `sslmode: require` or `verify-full` for Postgres, `protocol: SASL_SSL` for Kafka. On loopback nothing leaves the machine.",
     ),
@@ -120,7 +122,7 @@ PLANS: dict[str, Code] = {
     ),
     "MS160": Code(
         "a column is neither grouped by nor aggregated",
-        "A group has many values of that column, and the result has room for one.",
+        "A group has many values of that column, but the result has one row per group.",
         "Add the column to GROUP BY, or aggregate it: `first(column)`, `max(column)`.",
     ),
     "MS161": Code(
@@ -130,7 +132,25 @@ PLANS: dict[str, Code] = {
     ),
     "MS162": Code(
         "SQL of another dialect",
-        "Spark SQL has other words for this.",
+        "Spark SQL writes this differently.",
         "Write it as the message shows.",
+    ),
+    "MS168": Code(
+        "nothing reads a branch of a route",
+        "A route sends every row to one branch, and rows of a branch without a reader are dropped. Rows that match no "
+        "condition, also those "
+        "for which every condition is null, go to the branch `default`.",
+        "Read the branch as `ROUTE.BRANCH`; to drop its rows on purpose, send them to a `blackhole` sink.",
+    ),
+    "MS174": Code(
+        "a route whose conditions vary is part of several queries",
+        "Each query computes the conditions itself. Random values, the time and functions that vary give each query other results, "
+        "so that a row could reach two branches or none.",
+        "Read all branches below the same root, or compute the deciding value once, in a column that is written and read again.",
+    ),
+    "MS175": Code(
+        "`collect()` of an input that never ends",
+        "It returns all rows, so every input must end.",
+        "Make the input bounded, use the trigger `available_now`, or send the rows to a sink.",
     ),
 }

@@ -23,8 +23,9 @@ RUNS: dict[str, Code] = {
     ),
     "MS064": Code(
         "a Python function returned something else than declared",
-        "What it returned is not a RecordBatch, or its columns differ from the declared schema.",
-        "Return a batch of the declared schema, or correct `schema`.",
+        "What it returned is not a RecordBatch, or its columns differ from the declared schema. A function without `schema` is called "
+        "once with no rows to find its columns; when that fails, its schema is not known.",
+        "Return a batch of the declared schema, or correct `schema`. Declare `schema` for a function that cannot be called with no rows.",
     ),
     "MS065": Code(
         "a Python worker died",
@@ -33,7 +34,7 @@ RUNS: dict[str, Code] = {
     ),
     "MS066": Code(
         "Spark rejects the query",
-        "Spark's analyzer has the last word on SQL.",
+        "Spark's analyzer decides which SQL is valid.",
         "The message is Spark's own, at the line of the pipeline.",
     ),
     "MS067": Code(
@@ -48,13 +49,13 @@ RUNS: dict[str, Code] = {
     ),
     "MS069": Code(
         "a temporary failure",
-        "Something outside did not answer, more often than `settings.restart` allows.",
-        "Run again when it is back; no row is lost.",
+        "An outside system failed more often than `settings.restart` allows.",
+        "Run again when it works; no row is lost.",
     ),
     "MS070": Code("a pipeline test failed", "The rows differ from what `expect` says.", "See the difference shown."),
     "MS071": Code(
         "rows came too late",
-        "Their window had closed, and its result is out; `late: fail` stops the pipeline then. Nothing of the epoch was written.",
+        "Their window had closed, and its result was written; `late: fail` stops the pipeline then. Nothing of the epoch was written.",
         "A longer `watermark` or `allowed_lateness` waits for them; `late: drop` or `late: {dead_letter: SINK}` lets the others pass.",
     ),
     "MS072": Code(
@@ -65,7 +66,7 @@ RUNS: dict[str, Code] = {
     ),
     "MS073": Code(
         "a key is null",
-        "Rows are brought together by key, and a row without one belongs nowhere.",
+        "Rows are grouped by key, and a row without one has no group.",
         "Filter such rows out before, or give the node `on_error: drop` or `{dead_letter: SINK}`.",
     ),
     "MS074": Code(
@@ -75,7 +76,7 @@ RUNS: dict[str, Code] = {
     ),
     "MS075": Code(
         "real-time mode",
-        "Rows are handed on as they come, by Spark's own operators and its own Kafka writer: no state, no Python, no dead letters, one "
+        "Rows are passed on at once, by Spark's own operators and its own Kafka writer: no state, no Python, no dead letters, one "
         "sink per query, and at least once. Each partition of the sources needs a task slot of its own.",
         "Leave `settings.trigger` out where exactly once matters more than milliseconds; or do what the message says.",
     ),
@@ -97,7 +98,7 @@ RUNS: dict[str, Code] = {
     "MS080": Code(
         "an aggregate function is called where there is no group",
         "An aggregate makes one value of all the rows of a group, and an epoch is not a group: without GROUP BY the result would "
-        "depend on how the rows were cut into epochs.",
+        "depend on epoch boundaries.",
         "Call it in a `sql` transform with GROUP BY.",
     ),
     "MS166": Code(
@@ -106,5 +107,11 @@ RUNS: dict[str, Code] = {
         "with a NUL character. The epoch is not written.",
         "`on_error: drop` leaves such rows out and `on_error: {dead_letter: SINK}` keeps them; or partition by something shorter, such as "
         "`substr(url, 1, 50)`.",
+    ),
+    "MS173": Code(
+        "these pipelines cannot run together",
+        "Pipelines of one `millstream run` share one process and one Spark. So they need names and checkpoints of their own, the same "
+        "settings for Spark (`master`, `profile`, `driver_memory`, `spark`), and no two Python modules of one name beside them.",
+        "The message says what differs: make it equal, or run the pipelines one by one.",
     ),
 }

@@ -17,9 +17,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, ClassVar, Self
 
-from millstream.engine.java import Java
-from millstream.engine.scratch import Scratch
 from millstream.errors import Diagnostic, SetupError
+from millstream.jvm.java import Java
+from millstream.jvm.scratch import Scratch
 
 _SMALL = ("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 _GATEWAY = ("py4j.GatewayServer", "--die-on-broken-pipe", "--enable-auth", "0")
@@ -72,14 +72,14 @@ class Gateway:
         return array
 
     def kill(self) -> None:
-        """As `kill -9` does: nothing is flushed, nobody is told."""
+        """Like `kill -9`: nothing is flushed, clients are not informed."""
         assert self.process is not None
         self.process.send_signal(signal.SIGKILL)
         self.end()
 
     def end(self) -> None:
         if self.entry is not None:
-            with suppress(Exception):  # a JVM that is gone refuses the goodbye
+            with suppress(Exception):  # a dead JVM cannot be closed
                 self.entry.close(keep_callback_server=True)
             self.entry = None
         if self.process is None:

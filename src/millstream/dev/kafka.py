@@ -14,13 +14,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import ClassVar
 
-from millstream.dev.brokerjars import BROKER_JARS
+from millstream.dev.broker_jars import BROKER_JARS
 from millstream.dev.gateway import Gateway, Server
 from millstream.dev.ports import HOST, free_port, require_free
-from millstream.engine.jars import fetch_jars
-from millstream.engine.java import find_java
-from millstream.engine.machine import find_spark
-from millstream.engine.scratch import make_scratch
+from millstream.jvm.jars import fetch_jars
+from millstream.jvm.java import find_java
+from millstream.jvm.machine import find_spark
+from millstream.jvm.scratch import make_scratch
 
 _FLAGS = ("-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",)
 _PROPERTIES = """\
@@ -87,7 +87,7 @@ class Broker(Server):
         return text + "".join(f"{name}={value}\n" for name, value in self.properties.items())
 
     def kill(self) -> None:
-        """As `kill -9` does: nothing is flushed, nobody is told."""
+        """Like `kill -9`: nothing is flushed, clients are not informed."""
         self.gateway.kill()
 
     def serve(self) -> None:

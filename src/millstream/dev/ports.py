@@ -10,14 +10,14 @@ HOST = "127.0.0.1"
 
 
 def free_port() -> int:
-    """A port that nobody listens on."""
+    """A free port."""
     with socket.socket() as probe:
         probe.bind((HOST, 0))
         return int(probe.getsockname()[1])
 
 
 def require_free(port: int, who: str) -> None:
-    """Refuse a port that somebody has."""
+    """Refuse a port that is in use."""
     try:
         with socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

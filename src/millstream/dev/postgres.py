@@ -22,8 +22,8 @@ from typing import Self
 
 from millstream.clients.postgres import Address, connect, require_client
 from millstream.dev.ports import HOST, free_port, require_free
-from millstream.engine.scratch import Scratch, make_scratch
 from millstream.errors import Diagnostic, MillstreamError, SetupError
+from millstream.jvm.scratch import Scratch, make_scratch
 
 NAME = "dev"
 """User, password and database alike."""
@@ -49,7 +49,7 @@ class Postgres:
     scratch: Scratch
     port: int
     owner: str | None
-    """Whom it runs as, when that is somebody else."""
+    """The user that it runs as, if it is another one."""
     settings: tuple[str, ...] = ()
     shell: subprocess.Popen[bytes] | None = field(default=None, repr=False)
 

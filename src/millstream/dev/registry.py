@@ -20,11 +20,11 @@ from typing import ClassVar
 
 from millstream.dev.gateway import Gateway, Server
 from millstream.dev.ports import HOST, free_port, require_free
-from millstream.engine.jarlock import Jar
-from millstream.engine.jars import fetch_jars
-from millstream.engine.java import find_java
-from millstream.engine.machine import find_spark
-from millstream.engine.scratch import make_scratch
+from millstream.jvm.jars import fetch_jars
+from millstream.jvm.java import find_java
+from millstream.jvm.lock import Jar
+from millstream.jvm.machine import find_spark
+from millstream.jvm.scratch import make_scratch
 
 APICURIO = "3.0.9"
 ARCHIVE = Jar(
@@ -53,7 +53,7 @@ class Registry(Server):
     @cached_property
     def gateway(self) -> Gateway:
         listens = (f"-Dquarkus.http.host={HOST}", f"-Dquarkus.http.port={self.port}")
-        # nobody reads its standard output: the registry would stand still as soon as the pipe is full
+        # its standard output is not read: the registry would block when the pipe is full
         logs = (
             "-Dquarkus.log.console.stderr=true",
             "-Dquarkus.log.level=WARN",
@@ -79,7 +79,7 @@ def start_registry(port: int = 0, environ: Mapping[str, str] = os.environ, progr
     java, spark = find_java(environ), find_spark()
     (archive,) = fetch_jars([ARCHIVE], java, progress, environ, spark)
     gateway = [path for path in spark.jars if path.name.startswith("py4j-")]
-    registry = Registry(java, (*gateway, unpacked(archive) / _RUNNER), make_scratch(), port or free_port())
+    registry = Registry(java, (*gateway, unpack(archive) / _RUNNER), make_scratch(), port or free_port())
     try:
         registry.start()
     except BaseException:
@@ -88,8 +88,8 @@ def start_registry(port: int = 0, environ: Mapping[str, str] = os.environ, progr
     return registry
 
 
-def unpacked(archive: Path) -> Path:
-    """The folder beside the archive; it has its name only when it is complete."""
+def unpack(archive: Path) -> Path:
+    """The folder next to the archive; it gets its name only when it is complete."""
     folder = archive.with_name(archive.name.removesuffix(".tar.gz"))
     if folder.is_dir():
         return folder

@@ -1,7 +1,7 @@
-"""Avro schemas as plain data: names made whole, definitions collected, columns in Arrow's types.
+"""Avro schemas as plain data: full names, collected definitions, and columns in Arrow's types.
 
-The Arrow types are those that Spark's own reader produces, which is what decodes the messages: a union of several types becomes a
-structure, enums are texts, times of day are numbers.
+The Arrow types are those of Spark's own reader, which decodes the messages: a union of several types becomes a struct, enums are texts,
+times of day are numbers.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from millstream.formats.avronames import whole, written
+from millstream.formats.avro_names import expand_names, inline_names
 
 _PLAIN = {
     "null": pa.null(),
@@ -36,7 +36,7 @@ _LOGICAL = {
 
 @dataclass(frozen=True, slots=True)
 class AvroSchema:
-    """A type, and the named types that it is made of."""
+    """A type, and the named types that it uses."""
 
     type: Any
     names: Mapping[str, dict[str, Any]]
@@ -48,8 +48,8 @@ class AvroSchema:
         return found if found is not None and found["type"] in {"record", "error"} else None
 
     def text(self) -> str:
-        """The schema as one JSON text: each name is defined where it comes first."""
-        return json.dumps(written(self.type, self.names, set()))
+        """The schema as one JSON text: each name is defined at its first use."""
+        return json.dumps(inline_names(self.type, self.names, set()))
 
     def columns(self, alone: str = "value") -> pa.Schema:
         """A record's fields as columns; any other type is one column, called `alone`."""
@@ -76,7 +76,7 @@ class AvroSchema:
 
 
 def parse(text: str, others: Iterable[AvroSchema] = ()) -> AvroSchema:
-    """A schema from its text; `others` define names that it uses. ValueError with a sentence when it is none."""
+    """A schema from its text; `others` define names that it uses. ValueError with a sentence when it is invalid."""
     names: dict[str, dict[str, Any]] = {name: each for other in others for name, each in other.names.items()}
     try:
         raw = json.loads(text)
@@ -84,15 +84,15 @@ def parse(text: str, others: Iterable[AvroSchema] = ()) -> AvroSchema:
         if text.strip() not in _PLAIN:
             raise ValueError(f"the schema is not JSON: {error}") from None
         raw = text.strip()
-    return AvroSchema(whole(raw, "", names), names)
+    return AvroSchema(expand_names(raw, "", names), names)
 
 
 def arrow(kind: Any, names: Mapping[str, dict[str, Any]], above: tuple[str, ...] = ()) -> pa.DataType:
-    """The Arrow type of what Spark's reader makes of it; ValueError for what it cannot read."""
+    """The Arrow type that Spark's reader returns; ValueError for types that it cannot read."""
     if isinstance(kind, list):
         return _union(kind, names, above)
     if isinstance(kind, str):
-        return _PLAIN[kind] if kind in _PLAIN else _named(kind, names, above)
+        return _PLAIN[kind] if kind in _PLAIN else _named_type(kind, names, above)
     base = kind["type"]
     if base == "array":
         return pa.list_(arrow(kind["items"], names, above))
@@ -104,9 +104,9 @@ def arrow(kind: Any, names: Mapping[str, dict[str, Any]], above: tuple[str, ...]
     return _LOGICAL.get((base, logical)) or arrow(base, names, above)
 
 
-def _named(name: str, names: Mapping[str, dict[str, Any]], above: tuple[str, ...]) -> pa.DataType:
+def _named_type(name: str, names: Mapping[str, dict[str, Any]], above: tuple[str, ...]) -> pa.DataType:
     if name in above:
-        raise ValueError(f"`{name}` holds itself, and columns have an end")
+        raise ValueError(f"`{name}` contains itself, which columns cannot")
     definition = names[name]
     if definition["type"] == "enum":
         return pa.string()
@@ -117,7 +117,7 @@ def _named(name: str, names: Mapping[str, dict[str, Any]], above: tuple[str, ...
 
 
 def _union(branches: list[Any], names: Mapping[str, dict[str, Any]], above: tuple[str, ...]) -> pa.DataType:
-    """As Spark does: null is no branch, numbers widen, and what is left becomes a structure with one member for each."""
+    """As Spark does: null is not a branch, numbers widen, and the rest becomes a struct with one member for each."""
     left = [branch for branch in branches if branch != "null"]
     if not left:
         return pa.null()

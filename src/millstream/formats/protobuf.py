@@ -1,6 +1,6 @@
-"""Compiled Protobuf schemas as columns, and as a function that workers decode messages with.
+"""Converts compiled Protobuf schemas to columns, and to a function that decodes messages on workers.
 
-Protobuf goes by field numbers: messages of any writer are decoded with the reader's schema, and what that does not name is left out.
+Protobuf uses field numbers: the reader's schema decodes messages of any writer and skips unknown fields.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ _WRAPPERS = {
 
 
 def columns(descriptors: bytes, name: str = "") -> pa.Schema:
-    """The fields of a message as columns; ValueError for what columns cannot hold."""
+    """The fields of a message as columns; ValueError for types that columns do not have."""
     return pa.schema(_fields(message_of(descriptors, name), ()))
 
 
 def decoder(descriptors: bytes, name: str = "") -> Callable[[bytes], dict[str, Any] | None]:
-    """What makes a row of a message's bytes, and None of those that are none."""
+    """A function from a message's bytes to a row; None for invalid bytes."""
     from google.protobuf.message import DecodeError, Message
     from google.protobuf.message_factory import GetMessageClass
 
@@ -56,7 +56,7 @@ def decoder(descriptors: bytes, name: str = "") -> Callable[[bytes], dict[str, A
 
 @lru_cache(maxsize=16)
 def message_of(descriptors: bytes, name: str = "") -> Any:
-    """The descriptor of a message, by its full name; the first of the file when none is given."""
+    """The descriptor of a message, by its full name; by default the first one of the file."""
     from google.protobuf.descriptor_pb2 import FileDescriptorSet
     from google.protobuf.descriptor_pool import DescriptorPool
 
@@ -75,7 +75,7 @@ def message_of(descriptors: bytes, name: str = "") -> Any:
 
 
 def path_of(message: Any) -> tuple[int, ...]:
-    """Where a message stands in its file, by index from the outside in."""
+    """The position of a message in its file, as indexes from the outside in."""
     siblings = message.containing_type.nested_types if message.containing_type else message.file.message_types_by_name.values()
     own = [each.full_name for each in siblings].index(message.full_name)
     return (*(path_of(message.containing_type) if message.containing_type else ()), own)
@@ -83,7 +83,7 @@ def path_of(message: Any) -> tuple[int, ...]:
 
 def _fields(message: Any, above: tuple[str, ...]) -> list[pa.Field]:
     if message.full_name in above:
-        raise ValueError(f"`{message.full_name}` holds itself, and columns have an end")
+        raise ValueError(f"`{message.full_name}` contains itself, which columns cannot")
     return [pa.field(each.name, _arrow(each, (*above, message.full_name))) for each in message.fields]
 
 
@@ -109,7 +109,7 @@ def _row(message: Any) -> Cell:
 
 
 def _cell(field: Any) -> Cell:
-    """What takes a field out of a message."""
+    """A function that reads a field of a message."""
     name, inner = field.name, field.message_type
     if inner is not None and inner.GetOptions().map_entry:
         plain = _plain(inner.fields[1])

@@ -11,8 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-Kind = Literal["source", "transform", "sink"]
-State = Literal["starting", "running", "restarting", "stopping", "done", "stopped", "failed"]
+from millstream.observe.metrics import Kind, metric, plural
+
+State = Literal["starting", "running", "flushing", "restarting", "stopping", "done", "stopped", "failed"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,9 @@ class StateFacts:
     disk_bytes: int | None = None
     """Size of the state's files, where the store tells."""
 
+    def __str__(self) -> str:
+        return f"{plural(self.rows, 'row')}, {self.memory_bytes >> 20:,} MB"
+
 
 @dataclass(frozen=True, slots=True)
 class EpochFacts:
@@ -64,26 +68,28 @@ class EpochFacts:
 
 @dataclass(frozen=True, slots=True)
 class NodeFacts:
-    """Totals of one node in this run. None where nothing counts."""
+    """Totals of one node in this run. None where nothing counts. A metric is one field here, and one call of `Recorder.add`."""
 
     kind: Kind = "transform"
-    rows_in: int | None = None
-    rows_out: int | None = None
-    rejected: int = 0
-    late: int = 0
-    """Rows that came after their result had closed."""
-    lost: int = 0
-    """Rows that were gone before they were read."""
-    epochs: int | None = None
-    """Epochs that a sink has committed."""
     guarantee: str = ""
     """What a sink promises."""
-    waiting: int | None = None
+    rows_in: int | None = metric(None, "rows in", report="always", column="always", phrase={"sink": "wrote {}"}, total={"sink": "written"})
+    rows_out: int | None = metric(
+        None, "rows out", report="always", column="always", phrase={"source": "read {}", "transform": "passed {}"}, total={"source": "read"}
+    )
+    rejected: int = metric(0, "bad", report="always", column="always", unit="bad row", phrase="{}", warning=True)
+    late: int = metric(0, "late", report="always", column="when not zero", unit="late row", phrase="{}", total="late", warning=True)
+    """Rows that came after their result had closed."""
+    state: StateFacts | None = metric(None, "state", report="when known", column="when known", phrase="state: {}")
+    epochs: int | None = metric(None, "epochs", unit="epoch", report="when known")
+    """Epochs that a sink has committed."""
+    waiting: int | None = metric(None, "waiting", report="when known", column="when known", total="waiting")
     """Rows that were in the source and not yet read, when the last epoch was planned."""
-    state: StateFacts | None = None
-    hits: int | None = None
+    lost: int = metric(0, "lost", unit="message", phrase="{} lost before they were read")
+    """Rows that were gone before they were read."""
+    hits: int | None = metric(None, "hits", unit="hit", report="when known", phrase="{}")
     """Rows that a lookup found a match for."""
-    misses: int | None = None
+    misses: int | None = metric(None, "misses", unit="row", report="when known", phrase="{} without a match")
     """Rows without one."""
 
 
@@ -219,33 +225,17 @@ class Recorder:
                 watermark=facts.watermark or before.watermark,
             )
 
-    def remembers(self, name: str, state: StateFacts) -> None:
-        """What a stateful node holds at the end of an epoch."""
+    def set(self, name: str, kind: Kind | None = None, **values: object) -> None:
+        """Facts of a node that are no sums: its state, what waits, what it promises."""
         with self._lock:
             before = self._snapshot.nodes.get(name, NodeFacts())
-            self._snapshot = replace(self._snapshot, nodes={**self._snapshot.nodes, name: replace(before, state=state)})
+            after = replace(before, kind=kind or before.kind, **values)  # type: ignore[arg-type]  # the callers name fields of NodeFacts
+            self._snapshot = replace(self._snapshot, nodes={**self._snapshot.nodes, name: after})
 
-    def waits(self, name: str, rows: int) -> None:
-        """What a source still holds."""
+    def add(self, name: str, kind: Kind | None = None, **counts: int) -> None:
+        """Counts of a node that are added up."""
         with self._lock:
-            before = self._snapshot.nodes.get(name, NodeFacts("source"))
-            self._snapshot = replace(self._snapshot, nodes={**self._snapshot.nodes, name: replace(before, waiting=rows)})
-
-    def promises(self, name: str, guarantee: str) -> None:
-        """What a sink does when an epoch is repeated."""
-        with self._lock:
-            before = self._snapshot.nodes.get(name, NodeFacts("sink"))
-            self._snapshot = replace(self._snapshot, nodes={**self._snapshot.nodes, name: replace(before, guarantee=guarantee)})
-
-    def looked_up(self, name: str, hits: int, misses: int) -> None:
-        """Rows of a lookup with a match, and without one."""
-        with self._lock:
-            self._add(name, "transform", hits=hits, misses=misses)
-
-    def passed(self, name: str, rows: int) -> None:
-        """Rows that a transform handed on, known from the sink that it feeds."""
-        with self._lock:
-            self._add(name, "transform", rows_out=rows)
+            self._add(name, kind, **counts)
 
     def _query(self, query: str) -> QueryFacts:
         return self._snapshot.queries.get(query, QueryFacts())

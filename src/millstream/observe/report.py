@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 
 from millstream.observe.facts import NodeFacts, QueryFacts, Snapshot, State
+from millstream.observe.metrics import metrics_of
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Report:
     """The last snapshot, and where the time went."""
 
@@ -21,6 +22,9 @@ class Report:
         """The run in one line."""
         said = f"{self.pipeline} {self.state} in {self.seconds:.1f} s, epochs: {self.epochs}, rows written: {self.rows_written}"
         return "; ".join([said, *self.notes])
+
+    def __repr__(self) -> str:
+        return f"Report({self})"
 
     @property
     def pipeline(self) -> str:
@@ -86,9 +90,5 @@ class Report:
 
 
 def _node(facts: NodeFacts) -> dict[str, object]:
-    counts: dict[str, object] = {"rows_in": facts.rows_in, "rows_out": facts.rows_out, "rejected": facts.rejected, "late": facts.late}
-    counts |= {"epochs": facts.epochs or 0, "guarantee": facts.guarantee} if facts.guarantee else {}
-    counts |= {"waiting": facts.waiting} if facts.waiting is not None else {}
-    counts |= {"lost": facts.lost} if facts.lost else {}
-    counts |= {"hits": facts.hits, "misses": facts.misses or 0} if facts.hits is not None else {}
-    return counts | ({"state": asdict(facts.state)} if facts.state else {})
+    counts = {metric.name: metric.plain(facts) for metric in metrics_of(NodeFacts) if metric.is_shown(facts, metric.report)}
+    return counts | ({"epochs": facts.epochs or 0, "guarantee": facts.guarantee} if facts.guarantee else {})

@@ -1,5 +1,4 @@
-"""Aggregates as expressions: `sum_("amount")` prints as the SQL that it means, so it is the same in Python and in YAML.
-
+"""Aggregates as expressions: `sum_("amount")` prints as SQL, so Python and YAML use the same text.
 stream.key_by("user").window(TumblingWindow.of("5m")).aggregate(total=sum_("amount"), n=count(), best=top_k("amount", 3))
 """
 
@@ -7,24 +6,24 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from millstream.plan.expressions import Expr, col, sql
+from millstream.plan.expressions import Expr, col, expr
 
 Value = Expr | str
 """An expression, or a column's name."""
 
 
 def count(value: Value | None = None, *, where: Value | None = None) -> Expr:
-    """How many rows; with a column, how many that are not null."""
+    """The number of rows; with a column, the number of values that are not null."""
     return _call("count", "*" if value is None else _text(value), where)
 
 
 def count_distinct(*values: Value, where: Value | None = None) -> Expr:
-    """How many different values, exactly."""
+    """The exact number of different values."""
     return _call("count", f"DISTINCT {', '.join(_text(value) for value in values)}", where)
 
 
 def percentile(value: Value, fraction: float, *, where: Value | None = None) -> Expr:
-    """The value below which this fraction of the values lies, exactly."""
+    """The exact value below which this fraction of the values lies."""
     return _call("percentile", f"{_text(value)}, {fraction}", where)
 
 
@@ -61,7 +60,7 @@ collect_set = _plain("collect_set", "The different values as a list.")
 
 
 def _call(name: str, arguments: str, where: Value | None) -> Expr:
-    return sql(f"{name}({arguments})" + (f" FILTER (WHERE {where})" if where is not None else ""))
+    return expr(f"{name}({arguments})" + (f" FILTER (WHERE {where})" if where is not None else ""))
 
 
 def _text(value: Value) -> str:

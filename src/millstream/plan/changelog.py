@@ -1,9 +1,9 @@
-"""Changelogs: streams whose rows say what happened to a row of a table.
+"""Changelogs: streams whose rows describe changes to the rows of a table.
 
-`_op` is `i`, `u` or `d` (`_gs_op` is read as the same), `_seq` the row's place in its source. Both travel by themselves: a projection that
-does not name them keeps them. A condition means more on a changelog than on plain rows: an update that does not pass takes the old row
-with it, so it becomes a delete; deletes pass always; an insert that does not pass is dropped. A query that looks at `_op` itself is left
-as it is written.
+`_op` is `i`, `u` or `d` (`_gs_op` is accepted as the same); `_seq` is the row's position in its source. A projection keeps both columns
+even if it does not name them.
+A filter on a changelog works differently from one on plain rows: an update that does not match becomes a delete, because its old row may
+have matched; deletes always pass; an insert that does not match is dropped. A query that reads `_op` itself is not changed.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ INSERT, UPDATE, DELETE = "i", "u", "d"
 
 
 def op_of(names: Iterable[str]) -> str:
-    """The column that says what happened, among these; empty for plain rows."""
+    """The column with the op, among these; empty for plain rows."""
     known = set(names)
     return next((op for op in OPS if op in known), "")
 
 
-def carried(names: Iterable[str]) -> tuple[str, ...]:
-    """The columns that travel by themselves, among these."""
+def kept_columns(names: Iterable[str]) -> tuple[str, ...]:
+    """The columns that every projection keeps, among these."""
     known = set(names)
     op = op_of(known)
     return (*([op] if op else []), *([SEQUENCE] if op and SEQUENCE in known else []))

@@ -1,9 +1,9 @@
-"""Functions of the user's that SQL can call, and what they declare about themselves.
+"""The user's functions that SQL can call, and their declarations.
 
     @millstream.function(returns="int64")
     def double(values: pa.Array) -> pa.Array: ...
 
-A declaration travels as plain data on the function itself, so that a worker needs nothing of Millstream to receive one. A check reads
+A declaration is plain data on the function itself, so that a worker needs no Millstream to receive one. A check reads
 it in the source's syntax tree and imports nothing; a run loads the function and reads the attribute.
 """
 
@@ -28,9 +28,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def function(*, returns: str | pa.DataType, aggregate: bool = False, deterministic: bool = True) -> Callable[[Function], Function]:
-    """Declare a function for SQL: the type that it returns, whether it makes one value of a whole group, whether equal input gives
-    equal output.
-    """
+    """Declare a function for SQL: its return type, whether it is an aggregate, whether equal input gives equal output."""
     kind = returns if isinstance(returns, str) else types.name_of(returns)
     types.parse(kind)
 
@@ -42,7 +40,7 @@ def function(*, returns: str | pa.DataType, aggregate: bool = False, determinist
 
 
 class FunctionOptions(BaseModel):
-    """A function of yours that SQL can call. What is declared here goes before what the function declares itself."""
+    """A function of yours that SQL can call. Options here take precedence over the function's own declaration."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -51,14 +49,15 @@ class FunctionOptions(BaseModel):
     returns: TypeName | None = None
     """The type of what it returns. Default: what `@millstream.function(returns=…)` says."""
     aggregate: bool | None = None
-    """Whether it makes one value of all the values of a group."""
+    """Whether it computes one value from all values of a group."""
     deterministic: bool | None = None
-    """Whether equal input gives equal output. Say `false` for a function that reads a clock, uses random numbers or asks somebody else."""
+    """Whether equal input gives equal output. Set `false` for a function that reads a clock, uses random numbers or calls another
+    system."""
 
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """A function that is loaded, and all that is declared of it."""
+    """A loaded function and its complete declaration."""
 
     name: str
     call: Callable[..., Any]
@@ -81,13 +80,13 @@ class UserFunction:
         return values["function"] if len(values) == 1 else values
 
     def aggregates(self, directory: Path) -> bool:
-        """Whether it makes one value of a group, as far as that is known without importing it."""
+        """Whether it is an aggregate, as far as that is known without importing it."""
         if self.options.aggregate is not None:
             return self.options.aggregate
         return bool((self.source_says(directory) or {}).get("aggregate", False))
 
     def source_says(self, directory: Path) -> dict[str, Any] | None:
-        """What the function declares in its source; None when only running it can tell."""
+        """The declaration in the function's source; None when only running it shows it."""
         if self.options.function.handed_over:
             return dict(self.options.function.attribute(ATTRIBUTE) or {})
         definition = self.options.function.definition(directory)
@@ -98,7 +97,7 @@ class UserFunction:
         return next((said for said in map(_keywords, definition.decorator_list) if said), None)
 
     def resolve(self, directory: Path) -> Resolved:
-        """Load it. A RunError says what is missing."""
+        """Load the function. A RunError says what is missing."""
         try:
             call = self.options.function.load(directory)
         except ValueError as error:
@@ -111,7 +110,7 @@ class UserFunction:
 
 
 def user_function(name: str, value: Any, span: Span | None = None) -> UserFunction:
-    """From what YAML says: a reference, or a map with more."""
+    """Build it from YAML: a reference, or a map with options."""
     options = {"function": value} if not isinstance(value, dict) else value
     return UserFunction(name, FunctionOptions.model_validate(options), span)
 

@@ -1,10 +1,11 @@
-"""A topology as plain data and as YAML, and back: how plans are stored in checkpoints and handed from Python to YAML.
+"""A topology as plain data and as YAML, and back: for plans stored in checkpoints and for `to_yaml`.
 
-Reading here is for documents that we wrote ourselves. A user's file goes through `millstream.spec`, which knows positions.
+Only documents that Millstream wrote are read here. A user's file goes through `millstream.spec`, which records positions.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -12,35 +13,39 @@ from typing import Any
 import yaml
 
 from millstream.errors import Diagnostic, SpecError
-from millstream.plan.components import Component, Transform
+from millstream.plan.components import Component, NamesInputs
 from millstream.plan.declarations import UserFunction, user_function
 from millstream.plan.functions import FunctionRef
-from millstream.plan.nodes import CommonOptions, Node, WiredOptions
+from millstream.plan.nodes import AnyNode, CommonOptions, WiredOptions, inputs_for, make_node
 from millstream.plan.settings import Settings
 from millstream.plan.topology import Topology
 from millstream.registry import KINDS, Kind, Registry
-from millstream.secrets import masked
+from millstream.secrets import mask_option
 
 COMMON = ("type", *WiredOptions.model_fields)
 
 
 def to_yaml(topology: Topology) -> str:
     """The pipeline as a file."""
-    unnamed = [_unnamed(node, ref) for node in topology.nodes for ref in functions_of(node.component) if not ref.named]
-    unnamed += [_unnamed_function(used) for used in topology.functions if not used.options.function.named]
+    unnamed = [_no_name(node, ref) for node in topology.nodes for ref in functions_of(node.component) if not ref.named]
+    unnamed += [_function_without_name(used) for used in topology.functions if not used.options.function.named]
     if unnamed:
         raise SpecError(unnamed)
     return yaml.dump(to_document(topology), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120)
 
 
 class _Dumper(yaml.SafeDumper):
-    """Texts with Unicode's own line breaks come back as they were: outside of double quotes YAML reads them as a new line."""
+    """Writes texts so that they are read back unchanged. Outside of double quotes, YAML reads Unicode line breaks as a new line, and
+    YAML 1.2, which our reader follows, accepts more numbers (`0E0`) than this YAML 1.1 writer.
+    """
 
     def represent_text(self, text: str) -> yaml.ScalarNode:
-        return self.represent_scalar("tag:yaml.org,2002:str", text, style='"' if _BREAKS & set(text) else None)
+        quoted = _BREAKS & set(text) or _NUMBER.fullmatch(text)
+        return self.represent_scalar("tag:yaml.org,2002:str", text, style='"' if quoted else None)
 
 
 _BREAKS = frozenset("\x85\u2028\u2029")
+_NUMBER = re.compile(r"[-+]?\.?\d[\d_.eE+-]*|0x[0-9a-fA-F]+")
 _Dumper.add_representer(str, _Dumper.represent_text)
 
 
@@ -56,14 +61,14 @@ def to_document(topology: Topology) -> dict[str, Any]:
     if settings:
         document["settings"] = settings
     if topology.connections:
-        document["connections"] = {connection.name: masked("", connection.options) for connection in topology.connections}
+        document["connections"] = {connection.name: mask_option("", connection.options) for connection in topology.connections}
     return document
 
 
-def node_document(node: Node) -> dict[str, Any]:
+def node_document(node: AnyNode) -> dict[str, Any]:
     """One node as its YAML block."""
     document: dict[str, Any] = {"type": node.component.type}
-    named = isinstance(node.component, Transform) and node.component.tables()
+    named = isinstance(node.component, NamesInputs) and node.component.tables()
     if node.inputs and not named:
         document["from"] = node.inputs[0] if len(node.inputs) == 1 else list(node.inputs)
     document |= node.component.model_dump(mode="json", by_alias=True, exclude_defaults=True)
@@ -83,32 +88,26 @@ def from_document(document: Mapping[str, Any], directory: Path = Path()) -> Topo
     return Topology(document["name"], tuple(nodes), settings, functions=functions, directory=directory)
 
 
-def inputs_for(component: Component, declared: tuple[str, ...]) -> tuple[str, ...]:
-    """SQL names its inputs itself; everything else says `from`."""
-    named = component.tables() if isinstance(component, Transform) else ()
-    return named or declared
-
-
 def functions_of(component: Component) -> list[FunctionRef]:
     return [value for value in component.__dict__.values() if isinstance(value, FunctionRef)]
 
 
-def _node(registry: Registry, kind: Kind, name: str, fields: dict[str, Any]) -> Node:
+def _node(registry: Registry, kind: Kind, name: str, fields: dict[str, Any]) -> AnyNode:
     component = registry.find(kind, fields["type"]).model_validate({k: v for k, v in fields.items() if k not in {*COMMON, "from"}})  # type: ignore[union-attr]  # stored plans name what existed
     common = {k: v for k, v in fields.items() if k in CommonOptions.model_fields}
     declared = fields.get("from", ())
     declared = (declared,) if isinstance(declared, str) else tuple(declared)
-    return Node(name, component, inputs_for(component, declared), CommonOptions.model_validate(common))
+    return make_node(name, component, inputs_for(component, declared), CommonOptions.model_validate(common))
 
 
-def _unnamed(node: Node, ref: FunctionRef) -> Diagnostic:
+def _no_name(node: AnyNode, ref: FunctionRef) -> Diagnostic:
     place = f" ({ref.line})" if ref.line else ""
-    message = f"`{node.name}` runs `{ref.reference}`{place}, which has no name to be found under again"
+    message = f"`{node.name}` runs `{ref.reference}`{place}, which has no name by which it can be found again"
     return Diagnostic("MS034", message, node.span, help="define the function at the top level of a module")
 
 
-def _unnamed_function(used: UserFunction) -> Diagnostic:
+def _function_without_name(used: UserFunction) -> Diagnostic:
     ref = used.options.function
     place = f" ({ref.line})" if ref.line else ""
-    message = f"function `{used.name}` is `{ref.reference}`{place}, which has no name to be found under again"
+    message = f"function `{used.name}` is `{ref.reference}`{place}, which has no name by which it can be found again"
     return Diagnostic("MS034", message, used.span, help="define the function at the top level of a module")

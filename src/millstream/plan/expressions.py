@@ -2,7 +2,7 @@
 
     (col("amount") > 100) & col("user").is_in("ann", "bob")      →      amount > 100 AND user IN ('ann', 'bob')
 
-An expression prints as the SQL it means, and plans keep that text: so it can be written to YAML, compared, and checked without a JVM.
+An expression prints as SQL, and plans store that text: it can be written to YAML, compared, and checked without a JVM.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Expr:
 
     def cast(self, kind: str) -> Expr:
         """Convert to a type of Spark SQL: `int`, `decimal(18,2)`, `timestamp`."""
-        return sql(f"CAST({self} AS {kind})")
+        return expr(f"CAST({self} AS {kind})")
 
     def is_null(self) -> Expr:
         return Expr(exp.Is(this=_operand(self.tree), expression=exp.Null()))
@@ -106,7 +106,7 @@ class Expr:
         return lit(other) * self
 
     def __truediv__(self, other: Any) -> Expr:
-        return sql(f"{Expr(_operand(self.tree))} / {Expr(_operand(_tree(other)))}")
+        return expr(f"{Expr(_operand(self.tree))} / {Expr(_operand(_tree(other)))}")
 
     def __mod__(self, other: Any) -> Expr:
         return self._binary(exp.Mod, other)
@@ -116,7 +116,7 @@ class Expr:
 
 
 def col(name: str) -> Expr:
-    """A column of the input; a dot reaches into a struct."""
+    """A column of the input; a dot selects a field of a struct."""
     parts = [exp.to_identifier(part, quoted=not part.isidentifier()) for part in name.split(".")]
     return Expr(exp.column(*reversed(parts)) if len(parts) <= 2 else exp.Dot.build(parts))
 
@@ -126,15 +126,15 @@ def lit(value: Any) -> Expr:
     if isinstance(value, Expr):
         return value
     if isinstance(value, datetime):
-        return sql(f"TIMESTAMP '{value.isoformat()}'")
+        return expr(f"TIMESTAMP '{value.isoformat()}'")
     if isinstance(value, date):
-        return sql(f"DATE '{value.isoformat()}'")
+        return expr(f"DATE '{value.isoformat()}'")
     if isinstance(value, Decimal):
-        return sql(f"CAST('{value}' AS DECIMAL(38, {max(0, -int(value.as_tuple().exponent))}))")
+        return expr(f"CAST('{value}' AS DECIMAL(38, {max(0, -int(value.as_tuple().exponent))}))")
     return Expr(exp.convert(value))
 
 
-def sql(text: str) -> Expr:
+def expr(text: str) -> Expr:
     """An expression written in Spark SQL; ValueError when it does not parse."""
     try:
         return Expr(parse_one(text, dialect=_spark()))
@@ -147,7 +147,7 @@ class Functions:
 
     def __getattr__(self, name: str) -> Callable[..., Expr]:
         def call(*arguments: Any) -> Expr:
-            return sql(f"{name}({', '.join(str(lit(argument)) for argument in arguments)})")
+            return expr(f"{name}({', '.join(str(lit(argument)) for argument in arguments)})")
 
         return call
 
@@ -157,7 +157,7 @@ func = Functions()
 
 def columns_in(text: str) -> tuple[exp.Column, ...]:
     """The columns that an expression reads."""
-    return tuple(sql(text).tree.find_all(exp.Column))
+    return tuple(expr(text).tree.find_all(exp.Column))
 
 
 @lru_cache(maxsize=1)
@@ -170,7 +170,7 @@ def _tree(value: Any) -> exp.Expr:
 
 
 def _operand(tree: exp.Expr) -> exp.Expr:
-    """Nested operators keep the grouping that Python gave them."""
+    """Nested operators keep the grouping of the Python expression."""
     return exp.Paren(this=tree.copy()) if isinstance(tree, exp.Binary | exp.Not | exp.In | exp.Is) else tree.copy()
 
 

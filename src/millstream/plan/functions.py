@@ -1,7 +1,7 @@
-"""References to the user's Python: `module:function` or `path.py:function`, or a callable that Python code handed over.
+"""References to the user's Python: `module:function` or `path.py:function`, or a callable passed by Python code.
 
-A check never imports user code: it looks for the file and for the name in its syntax tree. Loading happens in a run, with the
-pipeline's own directory first on the module path. A callable without a name of its own runs, but cannot be written to YAML.
+A check never imports user code: it finds the file, and the name in its syntax tree. A run loads the function with the pipeline's directory
+first on the module path. A callable without a name can run, but cannot be written to YAML.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from typing import Any
 from pydantic import GetCoreSchemaHandler
 from pydantic_core import CoreSchema, core_schema
 
-from millstream.errors import nearest
+from millstream.errors import FunctionError, nearest
 
 
 class FunctionRef:
-    """Where a function is to be found; equal when it is the same place."""
+    """The location of a function; equal for equal locations."""
 
     __slots__ = ("_callable", "reference")
 
@@ -29,18 +29,18 @@ class FunctionRef:
         if isinstance(target, str):
             module, colon, name = target.rpartition(":")
             if not colon or not module or not name:
-                raise ValueError("a function is written `module:function` or `path.py:function`")
+                raise FunctionError("a function is written `module:function` or `path.py:function`")
         self._callable = None if isinstance(target, str) else target
         self.reference = target if isinstance(target, str) else _name_of(target)
 
     @property
     def named(self) -> bool:
-        """Whether the reference leads back to the function."""
+        """Whether the reference can be resolved to the function again."""
         return "<" not in self.reference and not self.reference.startswith("__main__:")
 
     @property
     def handed_over(self) -> bool:
-        """Whether Python code handed the callable over, so that nothing has to be found."""
+        """Whether Python code passed the callable, so that nothing needs to be resolved."""
         return self._callable is not None
 
     @property
@@ -49,24 +49,24 @@ class FunctionRef:
         return f"{Path(code.co_filename).name}:{code.co_firstlineno}" if code else ""
 
     def load(self, directory: Path) -> Callable[..., Any]:
-        """The callable. ValueError with a sentence when the way there is blocked."""
+        """The callable. ValueError with a sentence when it cannot be loaded."""
         if self._callable is not None:
             return self._callable
         module_name, _, name = self.reference.rpartition(":")
         try:
             found: Any = _load_module(module_name, directory)
         except Exception as error:
-            raise ValueError(f"`{module_name}` fails when imported: {type(error).__name__}: {error}") from error
+            raise FunctionError(f"`{module_name}` fails when imported: {type(error).__name__}: {error}") from error
         for part in name.split("."):
             if not hasattr(found, part):
-                raise ValueError(f"`{module_name}` has no `{part}`; {nearest(part, _public(found))}")
+                raise FunctionError(f"`{module_name}` has no `{part}`; {nearest(part, _public(found))}")
             found = getattr(found, part)
         if not callable(found):
-            raise ValueError(f"`{self.reference}` is a {type(found).__name__} and not a function")
+            raise FunctionError(f"`{self.reference}` is a {type(found).__name__} and not a function")
         return found  # type: ignore[no-any-return]  # callable() has checked it
 
     def problem(self, directory: Path) -> str:
-        """What is wrong, found without importing anything; empty when nothing is."""
+        """What is wrong, found without imports; empty when nothing is."""
         if self._callable is not None:
             return ""
         module_name, _, name = self.reference.rpartition(":")
@@ -80,7 +80,7 @@ class FunctionRef:
         return f"`{module_name}` has no `{name}`; {nearest(name, names)}"
 
     def definition(self, directory: Path) -> ast.FunctionDef | None:
-        """The function in its module's syntax tree; None when it is not written there."""
+        """The function in its module's syntax tree; None when it is not defined there."""
         module_name, _, name = self.reference.rpartition(":")
         try:
             file = None if self._callable is not None else _find_file(module_name, directory)
@@ -90,7 +90,7 @@ class FunctionRef:
         return next((node for node in reversed(body) if isinstance(node, ast.FunctionDef) and node.name == name), None)
 
     def attribute(self, name: str) -> Any:
-        """An attribute of a callable that Python code handed over; None when there is none."""
+        """An attribute of a callable that Python code passed; None when there is none."""
         return getattr(self._callable, name, None)
 
     def __eq__(self, other: object) -> bool:
@@ -131,7 +131,7 @@ def _load_module(name: str, directory: Path) -> Any:
 
 
 def _load_file(path: Path) -> Any:
-    """Executed once per version of the file: epochs ask for the same function again and again."""
+    """Executed once per version of the file: every epoch asks for the same function."""
     version = path.stat().st_mtime_ns if path.exists() else 0
     alias = f"_millstream_{path.stem}_{abs(hash((str(path), version))):x}"
     if alias in sys.modules:
@@ -146,11 +146,11 @@ def _load_file(path: Path) -> Any:
 
 
 def _find_file(module_name: str, directory: Path) -> Path | None:
-    """The source of a module; None when it is there but has no source to read."""
+    """The source of a module; None when the module exists without source."""
     if module_name.endswith(".py"):
         path = directory / module_name
         if not path.is_file():
-            raise ValueError(f"there is no file `{module_name}` beside the pipeline")
+            raise FunctionError(f"there is no file `{module_name}` beside the pipeline")
         return path
     beside = directory.joinpath(*module_name.split("."))
     for candidate in (beside.with_suffix(".py"), beside / "__init__.py"):
@@ -159,12 +159,12 @@ def _find_file(module_name: str, directory: Path) -> Path | None:
     top = module_name.split(".", maxsplit=1)[0]
     spec = importlib.util.find_spec(top)
     if spec is None:
-        raise ValueError(f"there is no module `{module_name}`, neither beside the pipeline nor installed")
+        raise FunctionError(f"there is no module `{module_name}`, neither beside the pipeline nor installed")
     return Path(spec.origin) if top == module_name and spec.origin and spec.origin.endswith(".py") else None
 
 
 def _top_level_names(file: Path) -> set[str] | None:
-    """Names that the module defines; None when it imports everything from elsewhere."""
+    """Names that the module defines; None when it uses `import *`."""
     names: set[str] = set()
     for node in ast.parse(file.read_text(encoding="utf-8"), str(file)).body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):

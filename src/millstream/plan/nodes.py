@@ -1,19 +1,20 @@
-"""A node: a component with a name, its inputs, and what every node can say (primary key, what happens to bad rows)."""
+"""A node: a component with a name, its inputs, and the options that every node has (primary key, error policy)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from pathlib import Path
+from typing import ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from millstream.errors import Span
-from millstream.plan.components import Component, Sink, Source, Transform, Windowed
+from millstream.plan.components import Component, EpochTail, NamesInputs, Sink, Source, Transform, WaitsForClock, Windowed
+from millstream.plan.error_policy import OnError, dead_letter_sink_of
+from millstream.plan.event_time import EventTime
 from millstream.plan.options import Columns
-from millstream.plan.outcomes import DeadLetter, OnError, letter_of
-from millstream.plan.time import EventTime
 
-__all__ = ["CommonOptions", "DeadLetter", "Node", "NodeTelemetry", "OnError", "WiredOptions"]
+Kind = Literal["source", "transform", "sink"]
 
 
 class NodeTelemetry(BaseModel):
@@ -56,7 +57,9 @@ class WiredOptions(CommonOptions):
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One place in the topology. `spans` leads from a field's path to its place in the user's file."""
+    """One position in the topology. `spans` maps a field's path to its place in the user's file. Made by `make_node`."""
+
+    kind: ClassVar[Kind]
 
     name: str
     component: Component
@@ -66,52 +69,45 @@ class Node:
     spans: dict[tuple[str, ...], Span] = field(default_factory=dict, compare=False, hash=False, repr=False)
 
     @property
-    def kind(self) -> Literal["source", "transform", "sink"]:
-        if isinstance(self.component, Source):
-            return "source"
-        return "sink" if isinstance(self.component, Sink) else "transform"
-
-    @property
     def on_error(self) -> OnError:
-        own = self.component.rejects if isinstance(self.component, Transform) else None
-        return own or self.options.on_error
+        return self.options.on_error
 
     @property
     def dead_letter(self) -> str | None:
-        return letter_of(self.on_error)
+        return dead_letter_sink_of(self.on_error)
 
     @property
     def primary_key(self) -> tuple[str, ...]:
-        """The columns that identify a row: as the user says, or as the node knows."""
-        return self.options.primary_key or (self.component.identity if isinstance(self.component, Transform) else ())
+        """The columns that identify a row: declared by the user, or known to the node."""
+        return self.options.primary_key
 
     @property
     def stateful(self) -> bool:
-        """Whether the node remembers rows across epochs."""
-        return isinstance(self.component, Transform) and self.component.stateful
+        """Whether the node keeps state across epochs."""
+        return False
 
     @property
     def late(self) -> OnError | None:
-        """What the user wants done with rows that come too late; None when nothing was said."""
-        return self.component.late if isinstance(self.component, Windowed) else None
+        """The user's policy for late rows; None when not set."""
+        return None
 
     @property
-    def letters(self) -> tuple[str, ...]:
-        """Sinks that take rows which the node could not."""
-        return tuple(name for name in (self.dead_letter, letter_of(self.late)) if name)
+    def dead_letter_sinks(self) -> tuple[str, ...]:
+        """Sinks that receive the node's rejects and late rows."""
+        return tuple(name for name in (self.dead_letter, dead_letter_sink_of(self.late)) if name)
 
     @property
     def isolates(self) -> bool:
-        """Whether bad rows are told apart instead of failing the epoch."""
-        return self.on_error != "fail" and (not isinstance(self.component, Sink) or self.component.judges)
+        """Whether rejects are isolated instead of failing the epoch."""
+        return self.on_error != "fail"
 
     @property
-    def dear(self) -> bool:
-        """Whether computing the node twice costs more than keeping its rows."""
-        return isinstance(self.component, Source | Transform) and self.component.dear
+    def expensive(self) -> bool:
+        """Whether computing the node twice costs more than caching its rows."""
+        return False
 
     def place(self, *path: str) -> Span | None:
-        """Where a field stands, or the nearest thing around it."""
+        """The place of a field, or the nearest enclosing place."""
         while path:
             if path in self.spans:
                 return self.spans[path]
@@ -125,3 +121,98 @@ class Node:
             return self.place(*path)
         start = base.column + column - 1
         return replace(base, column=start, end=start + max(1, width))
+
+
+@dataclass(frozen=True, slots=True)
+class SourceNode(Node):
+    """A source in the topology."""
+
+    kind: ClassVar[Kind] = "source"
+    component: Source
+
+    @property
+    def expensive(self) -> bool:
+        return self.component.expensive
+
+
+@dataclass(frozen=True, slots=True)
+class TransformNode(Node):
+    """A transform in the topology."""
+
+    kind: ClassVar[Kind] = "transform"
+    component: Transform
+
+    @property
+    def on_error(self) -> OnError:
+        return self.component.rejects or self.options.on_error
+
+    @property
+    def primary_key(self) -> tuple[str, ...]:
+        return self.options.primary_key or self.component.identity
+
+    @property
+    def stateful(self) -> bool:
+        return self.component.stateful
+
+    @property
+    def late(self) -> OnError | None:
+        return self.component.late if isinstance(self.component, Windowed) else None
+
+    @property
+    def expensive(self) -> bool:
+        return self.component.expensive
+
+    @property
+    def lookup_names(self) -> tuple[str, ...]:
+        """The dynamic tables that it looks rows up in."""
+        return self.component.lookup_names if isinstance(self.component, NamesInputs) else ()
+
+    @property
+    def has_tail(self) -> bool:
+        """Whether its results need one more step per epoch."""
+        return isinstance(self.component, EpochTail) and self.component.has_tail
+
+    def waits_for_clock(self, directory: Path) -> bool:
+        """Whether an epoch runs at every trigger, with or without rows."""
+        return isinstance(self.component, WaitsForClock) and self.component.waits_for_clock(directory)
+
+
+@dataclass(frozen=True, slots=True)
+class SinkNode(Node):
+    """A sink in the topology."""
+
+    kind: ClassVar[Kind] = "sink"
+    component: Sink
+
+    @property
+    def isolates(self) -> bool:
+        return self.on_error != "fail" and self.component.validates_rows
+
+
+StreamNode = SourceNode | TransformNode
+"""A node that other nodes can read."""
+AnyNode = SourceNode | TransformNode | SinkNode
+
+
+def make_node(
+    name: str,
+    component: Component,
+    inputs: tuple[str, ...] = (),
+    options: CommonOptions | None = None,
+    span: Span | None = None,
+    spans: dict[tuple[str, ...], Span] | None = None,
+) -> AnyNode:
+    """The node of the component's kind."""
+    more = (inputs, options or CommonOptions(), span, spans or {})
+    if isinstance(component, Source):
+        return SourceNode(name, component, *more)
+    if isinstance(component, Sink):
+        return SinkNode(name, component, *more)
+    assert isinstance(component, Transform)
+    return TransformNode(name, component, *more)
+
+
+def inputs_for(component: Component, declared: tuple[str, ...]) -> tuple[str, ...]:
+    """A node's inputs: those that its text names, else those that are declared."""
+    named = component.tables() if isinstance(component, NamesInputs) else ()
+    return named or declared

@@ -1,6 +1,6 @@
-"""The types that options of components are made of: durations, sizes, lists of columns, schemas, conditions.
+"""The types of component options: durations, sizes, lists of columns, schemas, conditions.
 
-Each turns what people write (`5m`, `128MB`, `id, user`) into one plain value, and back into the same text for YAML.
+Each converts what people write (`5m`, `128MB`, `id, user`) into one plain value, and back into the same text for YAML.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def _condition(value: Any) -> Any:
     text = str(value) if isinstance(value, expressions.Expr) else value
     if isinstance(text, str):
         try:
-            expressions.sql(text)
+            expressions.expr(text)
         except ValueError as error:
             raise PydanticCustomError("expression", "{reason}", {"reason": str(error)}) from None
     return text
@@ -66,10 +66,10 @@ Columns = Annotated[tuple[str, ...], BeforeValidator(_columns), WithJsonSchema(_
 """Column names: `id`, `id, user` or `[id, user]`."""
 
 SchemaMap = Annotated[dict[str, str], BeforeValidator(_types)]
-"""Column → Arrow type name; a `pyarrow.Schema` is taken too."""
+"""Column → Arrow type name; a `pyarrow.Schema` is accepted too."""
 
 Expression = Annotated[str, BeforeValidator(_condition)]
 """An expression of Spark SQL; in Python also `col("a") > 3`."""
 
 TypeName = Annotated[str, BeforeValidator(_type_name)]
-"""The name of an Arrow type; a `pyarrow.DataType` is taken too."""
+"""The name of an Arrow type; a `pyarrow.DataType` is accepted too."""

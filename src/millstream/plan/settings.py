@@ -1,4 +1,4 @@
-"""How a pipeline runs: where it keeps its progress, when epochs start, which Spark it uses."""
+"""The settings of a pipeline: its checkpoint, its trigger, its Spark."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from millstream.plan.mistakes import Checked
+from millstream.plan.option_mistakes import Checked
 from millstream.plan.options import Duration, Size
 from millstream.secrets import TextOrSecret
 
 _SHORTEST_MS = 5000
-"""Spark's own limit for epochs in real-time mode."""
+"""Spark's minimum for epochs in real-time mode."""
 
 
 class _Block(BaseModel):
@@ -25,7 +25,7 @@ def _not_too_short(every: Duration) -> Duration:
 
 
 class Continuous(_Block):
-    """Start the next epoch as soon as the last one is done and there is something to read."""
+    """Start the next epoch as soon as the last one is done and there are new rows."""
 
     type: Literal["continuous"] = "continuous"
 
@@ -39,23 +39,23 @@ class Interval(_Block):
 
 
 class AvailableNow(_Block):
-    """Read what is there now, then stop."""
+    """Read the rows that are there now, then stop."""
 
     type: Literal["available_now"]
 
 
 class RealTime(_Block):
-    """Hand every message on as it comes, within milliseconds: plain Kafka → Kafka pipelines, at least once."""
+    """Pass on every message within milliseconds: plain Kafka → Kafka pipelines, at least once."""
 
     type: Literal["real_time"]
     every: Annotated[Duration, AfterValidator(_not_too_short)] = Duration("30s")
-    """How often progress is written down, at least `5s`. After a failure, what came since then is written once more."""
+    """How often progress is written, at least `5s`. After a failure, the rows since then are written again."""
 
 
 Trigger = Annotated[Continuous | Interval | AvailableNow | RealTime, Field(discriminator="type")]
 
 
-class Restart(_Block):
+class RestartPolicy(_Block):
     """What happens after a temporary failure."""
 
     limit: int = Field(default=5, ge=0)
@@ -74,14 +74,14 @@ class Telemetry(_Block):
 
 
 class StoreSettings(_Block):
-    """Where named values are kept: metadata, what plugins remember, ledgers of targets that cannot hold their own."""
+    """Where named values are stored: metadata, state of plugins, ledgers of targets that cannot store their own."""
 
     backend: Literal["sqlite", "postgres"] = "sqlite"
     """`sqlite`: a file in the checkpoint; `postgres`: the table `store` in a database, for machines without a disk of their own."""
     connection: str = "postgres"
     """The connection that `postgres` uses."""
     db_schema: str = Field(default="millstream", alias="schema")
-    """The schema of the table; both are made when they are missing."""
+    """The schema of the table; both are created if missing."""
 
 
 class Settings(_Block, metaclass=Checked):
@@ -107,17 +107,17 @@ class Settings(_Block, metaclass=Checked):
     retain_epochs: int | None = Field(default=None, ge=2)
     """How many epochs back offsets, commits and state are kept in the checkpoint. Default: 100."""
     durability: Literal["fsync", "process"] = "fsync"
-    """What a committed epoch survives, as far as local disks go. `fsync`: a power cut; files and their names reach the disk, in order,
-    before a sink commits. `process`: the death of the process, and not that of the machine; some milliseconds less per epoch. See
+    """What a committed epoch survives on local disks. `fsync`: a power cut; files and their names reach the disk, in order, before a
+    sink commits. `process`: the death of the process, but not of the machine; some milliseconds faster per epoch. See
     `docs/exactly-once.md`, "A power cut"."""
-    restart: Restart = Restart()
+    restart: RestartPolicy = RestartPolicy()
     """What happens after a temporary failure."""
     store: StoreSettings = StoreSettings()
-    """Where named values are kept; `millstream store` looks at them."""
+    """Where named values are stored; `millstream store` shows them."""
     telemetry: Telemetry = Telemetry()
     """Names for what the run reports."""
 
     @property
     def durable(self) -> bool:
-        """Whether what is committed must survive a power cut."""
+        """Whether committed data must survive a power cut."""
         return self.durability == "fsync"

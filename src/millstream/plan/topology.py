@@ -1,6 +1,6 @@
-"""The plan: a frozen graph of nodes, built by either front door and run by the engine.
+"""The topology, also called the plan: a frozen graph of nodes. YAML and Python build it, the engine runs it.
 
-Order is the order in which the nodes were written; `ordered()` is the order in which rows meet them.
+Nodes are in the order in which the user wrote them; `ordered()` is the order in which rows pass them.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from millstream.plan.declarations import UserFunction
-from millstream.plan.nodes import Node
+from millstream.plan.lookup_tables import fills, with_tables
+from millstream.plan.nodes import AnyNode, SinkNode, SourceNode, TransformNode
 from millstream.plan.settings import Settings
-from millstream.plan.tables import bound, fills
 
 
 @dataclass(frozen=True)
 class Connection:
-    """Options of an outside system, kept apart from pipelines."""
+    """Options of an outside system, shared by pipelines."""
 
     name: str
     options: dict[str, Any]
@@ -26,12 +26,12 @@ class Connection:
     """option → where its value comes from"""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Topology:
     """Nodes and settings of one pipeline."""
 
     name: str
-    nodes: tuple[Node, ...]
+    nodes: tuple[AnyNode, ...]
     settings: Settings = Settings()
     connections: tuple[Connection, ...] = ()
     functions: tuple[UserFunction, ...] = field(default=(), kw_only=True)
@@ -43,40 +43,49 @@ class Topology:
     """setting → where its value comes from: flag, environment, millstream.yaml, pipeline, default"""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "nodes", bound(self.nodes))
+        object.__setattr__(self, "nodes", with_tables(self.nodes))
+
+    def __repr__(self) -> str:
+        """Names and inputs; `to_yaml()` writes everything."""
+        nodes = ", ".join(f"{node.name}({', '.join(node.inputs)})" if node.inputs else node.name for node in self.nodes)
+        return f"Topology({self.name!r}: {nodes or 'no nodes'})"
 
     @cached_property
-    def by_name(self) -> dict[str, Node]:
+    def by_name(self) -> dict[str, AnyNode]:
         return {node.name: node for node in self.nodes}
 
     @property
-    def sources(self) -> tuple[Node, ...]:
-        return tuple(node for node in self.nodes if node.kind == "source")
+    def sources(self) -> tuple[SourceNode, ...]:
+        return tuple(node for node in self.nodes if isinstance(node, SourceNode))
 
     @property
-    def sinks(self) -> tuple[Node, ...]:
-        return tuple(node for node in self.nodes if node.kind == "sink")
+    def transforms(self) -> tuple[TransformNode, ...]:
+        return tuple(node for node in self.nodes if isinstance(node, TransformNode))
 
     @property
-    def ends(self) -> tuple[Node, ...]:
+    def sinks(self) -> tuple[SinkNode, ...]:
+        return tuple(node for node in self.nodes if isinstance(node, SinkNode))
+
+    @property
+    def outputs(self) -> tuple[AnyNode, ...]:
         """Where rows go: the sinks, and the dynamic tables that the stream fills."""
-        return tuple(node for node in self.nodes if node.kind == "sink" or fills(node))
+        return tuple(node for node in self.nodes if isinstance(node, SinkNode) or fills(node))
 
     @property
-    def dead_letters(self) -> dict[str, tuple[Node, ...]]:
-        """dead-letter sink → the nodes whose bad or late rows it takes"""
-        targets = dict.fromkeys(name for node in self.nodes for name in node.letters)
-        return {name: tuple(node for node in self.nodes if name in node.letters) for name in targets}
+    def dead_letters(self) -> dict[str, tuple[AnyNode, ...]]:
+        """dead-letter sink → the nodes whose rejects or late rows it receives"""
+        targets = dict.fromkeys(name for node in self.nodes for name in node.dead_letter_sinks)
+        return {name: tuple(node for node in self.nodes if name in node.dead_letter_sinks) for name in targets}
 
-    def node(self, name: str) -> Node:
+    def node(self, name: str) -> AnyNode:
         return self.by_name[name]
 
-    def consumers(self, name: str) -> tuple[Node, ...]:
+    def consumers(self, name: str) -> tuple[AnyNode, ...]:
         return tuple(node for node in self.nodes if name in node.inputs)
 
-    def upstream(self, name: str) -> tuple[Node, ...]:
+    def upstream(self, name: str) -> tuple[AnyNode, ...]:
         """The node and everything above it, sources first."""
-        seen: dict[str, Node] = {}
+        seen: dict[str, AnyNode] = {}
         entered: set[str] = set()
 
         def visit(current: str) -> None:
@@ -91,9 +100,9 @@ class Topology:
         visit(name)
         return tuple(seen.values())
 
-    def ordered(self) -> tuple[Node, ...]:
+    def ordered(self) -> tuple[AnyNode, ...]:
         """Inputs before their readers, as far as there is no cycle."""
-        seen: dict[str, Node] = {}
+        seen: dict[str, AnyNode] = {}
         for node in self.nodes:
             for above in self.upstream(node.name):
                 seen.setdefault(above.name, above)

@@ -61,7 +61,7 @@ _MEANT = {
     "list": "list<string>",
     "array": "list<string>",
 }
-"""What types of other systems are called here."""
+"""Type names of other systems → our names."""
 _DECIMAL = re.compile(r"decimal(?:128)?\s*\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\)")
 
 
@@ -75,7 +75,7 @@ def parse(text: str) -> pa.DataType:
         return _decimal(int(match[1]), int(match[2] or 0))
     outer, bracket, rest = text.partition("<")
     if bracket and rest.endswith(">"):
-        return _nested(outer.strip().lower(), _split(rest[:-1]))
+        return _nested_type(outer.strip().lower(), _split_parts(rest[:-1]))
     meant = f"did you mean `{_MEANT[name]}`?" if name in _MEANT else nearest(name, [*_NAMED, "decimal(18,2)", "list<string>"])
     raise ValueError(f"`{text}` is not a column type; {meant}")
 
@@ -112,7 +112,7 @@ def _decimal(precision: int, scale: int) -> pa.DataType:
     return pa.decimal128(precision, scale)
 
 
-def _nested(outer: str, parts: list[str]) -> pa.DataType:
+def _nested_type(outer: str, parts: list[str]) -> pa.DataType:
     if outer in {"list", "array"} and len(parts) == 1:
         return pa.list_(parse(parts[0]))
     if outer == "map" and len(parts) == 2:
@@ -120,11 +120,11 @@ def _nested(outer: str, parts: list[str]) -> pa.DataType:
     if outer == "struct" and all(":" in part for part in parts):
         pairs = [part.split(":", 1) for part in parts]
         return pa.struct([pa.field(name.strip(), parse(kind)) for name, kind in pairs])
-    raise ValueError(f"`{outer}<…>` is not a column type; nested ones are list<T>, map<K, V> and struct<name: T>")
+    raise ValueError(f"`{outer}<…>` is not a column type; nested types are list<T>, map<K, V> and struct<name: T>")
 
 
-def _split(text: str) -> list[str]:
-    """The parts between commas that stand in no bracket."""
+def _split_parts(text: str) -> list[str]:
+    """The parts between commas outside of brackets."""
     parts, depth, start = [], 0, 0
     for index, char in enumerate(text):
         depth += (char in "<(") - (char in ">)")

@@ -1,7 +1,7 @@
-"""Windows over event time: models of what the user wrote, and when a row's first window closes.
+"""Windows over event time: the user's options, and when a row's first window closes.
 
-Windows of fixed size are counted from 1970 in UTC, moved by `offset`; with a `time_zone`, whole days and weeks follow the local calendar,
-so that the day of a clock change has 23 or 25 hours. A week starts on Monday.
+Windows of fixed size count from 1970 in UTC, shifted by `offset`; with a `time_zone`, whole days and weeks follow the local calendar, so
+that the day of a clock change has 23 or 25 hours. A week starts on Monday.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class _Sized(_Window):
     @model_validator(mode="after")
     def _whole_days(self) -> _Sized:
         if self.time_zone and (self.size.milliseconds % DAY_MS or self.step_ms % DAY_MS):
-            raise ValueError("with a `time_zone`, windows are whole days: shorter ones are the same in every zone, give an `offset`")
+            raise ValueError("with a `time_zone`, windows are whole days; shorter windows are the same in every zone: use `offset`")
         if self.offset.milliseconds >= self.step_ms:
             raise ValueError("`offset` must be shorter than the time from one window to the next")
         return self
@@ -93,7 +93,7 @@ class SlidingWindow(_Sized):
 
 
 class SessionWindow(_Window):
-    """Rows belong together until a gap: a window ends when nothing has come for so long."""
+    """Rows belong together until a gap: a window ends when no row has come for this long."""
 
     type: Literal["session"] = "session"
     gap: Duration | Expression = Field(union_mode="left_to_right")
@@ -120,7 +120,7 @@ Window = Annotated[TumblingWindow | SlidingWindow | SessionWindow, Field(discrim
 
 
 def closes(window: TumblingWindow | SlidingWindow | SessionWindow, time: str) -> str:
-    """SQL for the moment when the first window of a row with this time closes."""
+    """SQL for the time at which the first window of a row closes."""
     if isinstance(window, SessionWindow):
         return f"{time} + CAST({window.gap_sql} AS INTERVAL)"
     if window.time_zone:
@@ -131,7 +131,7 @@ def closes(window: TumblingWindow | SlidingWindow | SessionWindow, time: str) ->
 
 
 def local_windows(window: TumblingWindow | SlidingWindow, time: str) -> list[tuple[str, str]]:
-    """SQL for start and end of every window of a local calendar that a time can fall in."""
+    """SQL for start and end of every local-calendar window that can contain a time."""
     days, size = window.step_ms // DAY_MS, window.size.milliseconds // DAY_MS
     moved = f"INTERVAL '{window.offset.milliseconds} milliseconds'"
     date = f"to_date(from_utc_timestamp({time}, '{window.time_zone}') - {moved})"

@@ -1,4 +1,4 @@
-"""A text with a comma inside {…} that nobody quoted: YAML cuts it at the comma, and its rest becomes a key without a value."""
+"""Finds unquoted texts with a comma inside {…}: YAML cuts them at the comma, and the rest becomes a key without a value."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ def split_texts(placed: Placed, tree: Tree, what: str) -> tuple[Placed, list[Dia
     found, gone = list[Diagnostic](), set[tuple[Any, ...]]()
     for parent in dict.fromkeys(place[:-1] for place, _ in placed if place):
         around = descend(tree, parent)
-        for name, pieces in _cut(around) if isinstance(around, Map) else ():
+        for name, pieces in _cut_texts(around) if isinstance(around, Map) else ():
             assert isinstance(around, Map)
             gone |= {(*parent, each) for each in (name, *pieces)}
             whole = ", ".join([str(plain(around.entries[name])), *pieces])
             message = f"`{name}` in {what} ends at a comma: `{plain(around.entries[name])}`"
-            help_ = f'inside {{…}} a text with a comma is quoted: `{name}: "{whole}"`'
+            help_ = f'inside {{…}} quote a text with a comma: `{name}: "{whole}"`'
             found.append(Diagnostic("MS027", message, around.entries[name].span, help=help_))
     return [(place, detail) for place, detail in placed if tuple(map(str, place)) not in {tuple(map(str, each)) for each in gone}], found
 
 
-def _cut(around: Map) -> list[tuple[str, list[str]]]:
-    """Options with a bracket that stays open, each with the keys that hold the rest."""
+def _cut_texts(around: Map) -> list[tuple[str, list[str]]]:
+    """Options with an open bracket, each with the keys that contain the rest."""
     found: list[tuple[str, list[str]]] = []
     depth = 0
     for name, child in around.entries.items():

@@ -1,7 +1,6 @@
-"""The texts under fields, read from the source: what documentation and JSON Schema say about an option.
+"""Reads the docstrings under fields from the source, for the documentation and the JSON Schema.
 
-Pydantic can do the same while it builds a class, which would cost every start of the command line; here only the two that need the
-texts pay for them.
+Pydantic can do this while it builds a class, but that would slow down every start of the command line.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Settings and connections come from several places: flag, environment, `millstream.yaml`, the pipeline, the default.
+"""Merges settings and connections from several layers: flag, environment, `millstream.yaml`, the pipeline, the default.
 
-Each place is a tree; the stronger one is laid over the weaker one, and since every value keeps its span, an error still points at
-the place that is to blame and `plan` can say where a value comes from.
+Each layer is a tree; a stronger one overrides a weaker one. Every value keeps its span, so that an error points at its place and `plan` can
+show where a value comes from.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from millstream.errors import Diagnostic, Span, SpecError
-from millstream.spec.tree import Map, Reader, Scalar, Tree, resolve
+from millstream.spec.tree import Map, Scalar, Tree, TreeReader, resolve
 from millstream.spec.variables import interpolate
 
 CONFIG_NAME = "millstream.yaml"
@@ -20,11 +20,11 @@ PREFIX = "MILLSTREAM__"
 
 
 def read_config(pipeline: Path, given: Path | None, environ: Mapping[str, str], problems: list[Diagnostic]) -> Map | None:
-    """`millstream.yaml` beside the pipeline, or the file that `--config` names."""
+    """`millstream.yaml` next to the pipeline, or the file that `--config` names."""
     path = given or pipeline.parent / CONFIG_NAME
     if given is None and not path.is_file():
         return None
-    reader = Reader(str(path), read_text(path))
+    reader = TreeReader(str(path), read_text(path))
     tree = reader.read()
     problems += reader.problems
     if tree is None:
@@ -70,8 +70,8 @@ def from_environment(section: str, names: Mapping[str, Tree] | None, environ: Ma
         if variable.startswith(prefix):
             path = [part.lower() for part in variable.removeprefix(prefix).split("__")]
             if names:
-                path[0] = next((name for name in names if normalised(name) == path[0].upper()), path[0])
-            root = _laid(root, _chain(path, value, f"${variable}"))
+                path[0] = next((name for name in names if normalise(name) == path[0].upper()), path[0])
+            root = _merge_into(root, _chain(path, value, f"${variable}"))
     return root
 
 
@@ -79,12 +79,12 @@ def from_flags(flags: Mapping[str, str]) -> Map | None:
     """`{"trigger.type": "available_now"}` as given on the command line."""
     root: Map | None = None
     for path, value in flags.items():
-        root = _laid(root, _chain(path.split("."), value, f"--{path.split('.')[0].replace('_', '-')}"))
+        root = _merge_into(root, _chain(path.split("."), value, f"--{path.split('.')[0].replace('_', '-')}"))
     return root
 
 
 def origin(tree: Tree, pipeline: str) -> str:
-    """Which layer a value comes from."""
+    """The layer of a value."""
     file = tree.span.file
     if file.startswith("--"):
         return "flag"
@@ -93,11 +93,11 @@ def origin(tree: Tree, pipeline: str) -> str:
     return "pipeline" if file == pipeline else Path(file).name
 
 
-def normalised(name: str) -> str:
+def normalise(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9]", "_", name).upper()
 
 
-def _laid(root: Map | None, more: Map) -> Map | None:
+def _merge_into(root: Map | None, more: Map) -> Map | None:
     merged = overlay(root, more)
     return merged if isinstance(merged, Map) else None
 

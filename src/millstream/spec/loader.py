@@ -1,4 +1,4 @@
-"""A file becomes a plan: read, fill in variables, build every node, check, and report everything that is wrong at once."""
+"""Loads a file as a plan: read, replace variables, build every node, check, and report all mistakes at once."""
 
 from __future__ import annotations
 
@@ -10,27 +10,33 @@ from typing import Any
 from pydantic import ValidationError
 
 from millstream.errors import Diagnostic, MillstreamError, SpecError, nearest
-from millstream.plan.cases import Case, CaseOptions
-from millstream.plan.rules import check
+from millstream.plan.branches import with_branches
+from millstream.plan.components import Transform
+from millstream.plan.pipeline_tests import Case, CaseOptions
 from millstream.plan.settings import Settings
 from millstream.plan.topology import Connection, Topology
 from millstream.registry import KINDS, Registry
-from millstream.spec.building import NodeBuilder
+from millstream.rules import check
 from millstream.spec.echoes import without_echoes
+from millstream.spec.includes import INCLUDE, Includes
 from millstream.spec.layers import from_environment, from_flags, origin, overlay, read_config, read_text
+from millstream.spec.nodes import NodeBuilder
 from millstream.spec.problems import diagnose, unknown_field
-from millstream.spec.tree import Items, Map, Reader, Tree, plain
+from millstream.spec.text_files import TextFiles
+from millstream.spec.tree import Items, Map, Tree, TreeReader, plain
 from millstream.spec.variables import interpolate
 
-SECTIONS = ("name", "description", "sources", "transforms", "sinks", "functions", "settings", "connections", "tests")
+SECTIONS = ("name", "description", INCLUDE, "sources", "transforms", "sinks", "functions", "settings", "connections", "tests")
 
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """The plan, when there is one, and every finding."""
+    """The plan, if there is one, and every finding."""
 
     topology: Topology | None
     diagnostics: tuple[Diagnostic, ...]
+    included: tuple[Path, ...] = ()
+    """The files that it includes."""
 
     @property
     def errors(self) -> tuple[Diagnostic, ...]:
@@ -54,7 +60,7 @@ def load(
     config: Path | None = None,
     flags: Mapping[str, str] | None = None,
 ) -> Loaded:
-    """Load a pipeline file and check it. Never raises for what the file says."""
+    """Load a pipeline file and check it. Never raises for mistakes in the file."""
     try:
         return _Loader(Path(path), environ, config, flags or {}).load(read_text(Path(path)))
     except MillstreamError as error:
@@ -75,14 +81,16 @@ class _Loader:
         self.problems: list[Diagnostic] = []
         self.config = read_config(path, config, environ, self.problems)
         self.registry = Registry.installed()
+        self.includes = Includes(path, environ, self.problems)
 
     def load(self, text: str) -> Loaded:
         root = self._root(text)
         name = str(plain(root.entries["name"])) if "name" in root.entries else self.path.stem
         trees = self._connections(root)
         connections = tuple(Connection(each, plain(tree), self._origins(tree)) for each, tree in trees.items())
-        builder = NodeBuilder(self.registry, self.problems, trees)
-        nodes = [node for kind in KINDS for node in builder.section(kind, root.entries.get(f"{kind}s"))]
+        builder = NodeBuilder(self.registry, self.problems, trees, TextFiles(self.path.parent, self.environ, self.problems))
+        written = [node for kind in KINDS for node in builder.section(kind, root.entries.get(f"{kind}s"))]
+        nodes = with_branches(written, self._branch)
         settings, origins = self._settings(root)
         tests = tuple(self._tests(root.entries.get("tests")))
         functions = tuple(builder.functions(root.entries.get("functions")))
@@ -91,17 +99,21 @@ class _Loader:
         checked = check(topology, dict.fromkeys(builder.unclear_names))
         findings = [*self._unknown_inputs(builder, topology), *without_echoes(checked, topology, builder, self.problems)]
         findings = [_at_name(finding, root) for finding in findings]
-        return Loaded(topology, tuple(dict.fromkeys([*self.problems, *findings])))
+        return Loaded(topology, tuple(dict.fromkeys([*self.problems, *findings])), tuple(self.includes.files))
+
+    def _branch(self, name: str) -> Transform:
+        branch: Transform = self.registry.find("transform", "branch")(branch=name)  # type: ignore[misc]  # a class
+        return branch
 
     def _unknown_inputs(self, builder: NodeBuilder, topology: Topology) -> Iterator[Diagnostic]:
-        """Names that nodes with a mistake read: the rules see only nodes that could be built."""
+        """Unknown inputs of nodes with a mistake: the rules see only nodes that could be built."""
         known = {*topology.by_name, *builder.broken_names}
         for what, name in builder.broken_inputs:
             if str(name.value) not in known:
                 yield Diagnostic("MS012", f"unknown input `{name.value}` of {what}", name.span, help=nearest(str(name.value), known))
 
     def _root(self, text: str) -> Map:
-        reader = Reader(str(self.path), text)
+        reader = TreeReader(str(self.path), text)
         tree = reader.read()
         self.problems += reader.problems
         if tree is None:
@@ -114,7 +126,7 @@ class _Loader:
                 self.problems.append(unknown_field(name, "the pipeline", span, SECTIONS))
         filled = interpolate(tree, self.environ, self.problems)
         assert isinstance(filled, Map)
-        return filled
+        return self.includes.merge(filled, self.path)
 
     def _settings(self, root: Map) -> tuple[Settings, dict[str, str]]:
         config = self.config.entries.get("settings") if self.config else None
@@ -175,7 +187,7 @@ class _Loader:
 
 
 def _at_name(finding: Diagnostic, root: Map) -> Diagnostic:
-    """The plan does not know where its name is written."""
+    """Adds the position of the pipeline's name, which the plan does not have."""
     placed = finding.code == "MS017" and finding.span is None and "name" in root.entries
     return replace(finding, span=root.entries["name"].span) if placed else finding
 

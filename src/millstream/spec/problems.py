@@ -1,6 +1,6 @@
-"""Pydantic's findings in our words: one sentence, the field's own place, the nearest fix.
+"""Translates pydantic's findings: one sentence, the field's position, the nearest fix.
 
-A misspelt required option is one mistake and would be two findings (unknown and missing): the pair is shown as one.
+A misspelled required option is one mistake but two findings (unknown and missing): they are shown as one.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import Any, get_args
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from millstream.errors import Diagnostic, Span, nearest
-from millstream.secrets import telling
+from millstream.errors import Diagnostic, OptionError, Span, nearest
+from millstream.secrets import is_secret_name
 from millstream.spec.commas import split_texts
 from millstream.spec.tree import Map, Tree, descend, locate
 
@@ -44,17 +44,17 @@ def diagnose(
     models = list(models)
     found = _without_echoes(error.errors(include_url=False, include_context=True), models)
     placed = [(prefix + _own(detail["loc"], tree, prefix, models), detail) for detail in found]
-    shown: dict[tuple[Any, ...], Diagnostic] = {}
+    format_value: dict[tuple[Any, ...], Diagnostic] = {}
     placed, cut = split_texts(placed, tree, what)
-    shown |= {("cut", index): finding for index, finding in enumerate(cut)}
+    format_value |= {("cut", index): finding for index, finding in enumerate(cut)}
     for place, detail in placed:
         if columns := (detail.get("ctx") or {}).get("columns"):
-            shown |= {(*place, column): _wrong_column(place, column, reason, tree, what) for column, reason in columns.items()}
-        elif not _outdone(place, detail, placed):
+            format_value |= {(*place, column): _wrong_column(place, column, reason, tree, what) for column, reason in columns.items()}
+        elif not _is_redundant(place, detail, placed):
             needed = [str(other["loc"][-1]) for other in found if other["type"] == "missing" and other["loc"][:-1] == detail["loc"][:-1]]
             key = (place, detail["type"] == "missing" and detail["loc"])
-            shown.setdefault(key, _diagnostic(detail, place, tree, what, needed, models))
-    return list(shown.values())
+            format_value.setdefault(key, _diagnostic(detail, place, tree, what, needed, models))
+    return list(format_value.values())
 
 
 def _wrong_column(place: tuple[Any, ...], column: str, reason: str, tree: Tree, what: str) -> Diagnostic:
@@ -66,7 +66,7 @@ def field_names(model: type[BaseModel]) -> list[str]:
 
 
 def fields_at(location: tuple[Any, ...], models: list[type[BaseModel]]) -> list[str]:
-    """What can be written at a place inside a block."""
+    """The fields that are allowed at a place inside a block."""
     here = models
     for step in location:
         inner = [
@@ -86,15 +86,15 @@ def _models_in(annotation: Any) -> list[type[BaseModel]]:
 
 
 def unknown_field(name: str, what: str, span: Span, known: Sequence[str], needed: Sequence[str] = ()) -> Diagnostic:
-    """`needed` are fields that must be given and are not: an unknown one that resembles no other is meant for the only one of them."""
-    help_ = "inside {…} a text with a comma is quoted" if " " in name else nearest(name, known)
+    """`needed` are required fields that are missing: an unknown field without a similar name is taken for the only one of them."""
+    help_ = "inside {…} quote a text with a comma" if " " in name else nearest(name, known)
     if len(needed) == 1 and not get_close_matches(name, known, n=1, cutoff=0.8):
         help_ = f"did you mean `{needed[0]}`, which is missing?"
     return Diagnostic("MS006", f"unknown field `{name}` in {what}", span, help=help_)
 
 
 def _own(location: tuple[Any, ...], tree: Tree, prefix: tuple[Any, ...], models: list[type[BaseModel]]) -> tuple[Any, ...]:
-    """The steps that exist in the file: pydantic puts the names of union members in between."""
+    """The path in the file: pydantic inserts the names of union members."""
     own: list[Any] = []
     for index, step in enumerate(location):
         here = descend(tree, (*prefix, *own))
@@ -105,8 +105,8 @@ def _own(location: tuple[Any, ...], tree: Tree, prefix: tuple[Any, ...], models:
     return tuple(own)
 
 
-def _outdone(place: tuple[Any, ...], detail: ErrorDetails, placed: list[tuple[tuple[Any, ...], ErrorDetails]]) -> bool:
-    """Of several things that a value may be, only the one that it resembles has findings inside it: the others say nothing new."""
+def _is_redundant(place: tuple[Any, ...], detail: ErrorDetails, placed: list[tuple[tuple[Any, ...], ErrorDetails]]) -> bool:
+    """If a value may have several types, only the type that it resembles is reported."""
     speaking = {"missing", "extra_forbidden", "value_error"}
     deeper = (other for other, _ in placed if len(other) > len(place) and other[: len(place)] == place)
     return detail["type"] not in speaking and bool(place) and any(deeper)
@@ -136,22 +136,22 @@ def _diagnostic(
     if kind in _CODES:
         return Diagnostic(_CODES[kind], f"`{name}` in {what}: {detail['msg']}", span)
     if kind == "value_error":
-        return _value_error(str(context.get("error", detail["msg"])), name, what, span)
+        return _value_error(context.get("error", detail["msg"]), name, what, span)
     if kind == "literal_error":
         options = [option.strip(" '") for option in str(context.get("expected", "")).replace(" or ", ",").split(",")]
         return Diagnostic(
-            "MS008", f"`{name}` in {what} cannot be {shown(detail['input'])}", span, help=nearest(str(detail["input"]), options)
+            "MS008", f"`{name}` in {what} cannot be {format_value(detail['input'])}", span, help=nearest(str(detail["input"]), options)
         )
     if kind in {"union_tag_invalid", "union_tag_not_found"}:
         return _wrong_tag(detail, context, place, tree, what)
-    wanted, got = _WANTED.get(kind), "" if telling(name) else f", got {shown(detail['input'])}"
+    wanted, got = _WANTED.get(kind), "" if is_secret_name(name) else f", got {format_value(detail['input'])}"
     sentence = f"must be {wanted}{got}" if wanted else f"{detail['msg'][0].lower()}{detail['msg'][1:]}{got}"
     help_ = _as_a_map(name, detail["input"], place, models) if wanted == "a map" else ""
     return Diagnostic("MS008", f"`{name}` in {what} {sentence}", span, help=help_)
 
 
 def _as_a_map(name: str, given: Any, place: tuple[Any, ...], models: list[type[BaseModel]]) -> str:
-    """`trigger: available_now` → how it is written, when the word is one of the types that the option has, or its one required field."""
+    """`trigger: available_now` → the correct form, if the word is one of the option's types, or its only required field."""
     fields = [info for model in models for field, info in model.model_fields.items() if place[-1:] in ((field,), (info.alias,))]
     wanted = [model for info in fields for model in _models_in(info)]
     kinds = [kind for model in wanted for kind in get_args(_type_of(model))]
@@ -166,8 +166,8 @@ def _type_of(model: type[BaseModel]) -> Any:
     return getattr(model.model_fields.get("type"), "annotation", None)
 
 
-def _value_error(reason: str, name: str, what: str, span: Span) -> Diagnostic:
-    code = "MS013" if "secret" in reason else "MS016" if "function" in reason else "MS008"
+def _value_error(reason: object, name: str, what: str, span: Span) -> Diagnostic:
+    code = reason.code if isinstance(reason, OptionError) else "MS008"
     return Diagnostic(code, f"`{name}` in {what}: {reason}" if name else f"{what}: {reason}", span)
 
 
@@ -178,6 +178,6 @@ def _wrong_tag(detail: ErrorDetails, context: dict[str, Any], place: tuple[Any, 
     return Diagnostic("MS008" if given else "MS007", message, locate(tree, (*place, "type")), help=nearest(given, options))
 
 
-def shown(value: Any) -> str:
+def format_value(value: Any) -> str:
     text = str(value)
     return f"`{text[:40]}…`" if len(text) > 40 else f"`{text}`"

@@ -1,7 +1,7 @@
-"""YAML as a tree that remembers where everything stands.
+"""Parses YAML into a tree with positions.
 
-PyYAML's composer gives marks; scalars are resolved here by YAML 1.2's rules, so that `on`, `no`, `12:30` and `2026-01-01` are what
-they look like: text. Duplicate keys, tabs, anchors that explode and files that are too large are found before anything is built.
+PyYAML's composer provides the marks; scalars are resolved here by YAML 1.2's rules, so that `on`, `no`, `12:30` and `2026-01-01` are text.
+Duplicate keys, tabs, exploding anchors and oversized files are reported before anything is built.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import Any
 import yaml
 
 from millstream.errors import Diagnostic, Span, SpecError
-from millstream.secrets import veiled
-from millstream.spec.yamlerrors import explained
+from millstream.secrets import mask_line
+from millstream.spec.yaml_errors import explain
 
 MAX_BYTES = 2 << 20
 MAX_VALUES = 100_000
@@ -33,7 +33,7 @@ class Scalar:
     plain: bool = True
     """Unquoted: its type follows from its text."""
     lines: tuple[Span, ...] = ()
-    """Where each line of a text begins."""
+    """The position of each line of a text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,20 +53,20 @@ Tree = Scalar | Items | Map
 
 
 @dataclass
-class Reader:
-    """Builds a tree from text, collecting what is wrong with it."""
+class TreeReader:
+    """Builds a tree from text, and collects its problems."""
 
     file: str
     text: str
     problems: list[Diagnostic] = field(default_factory=list)
     _shown: dict[int, str] = field(default_factory=dict)
-    """Lines as messages may show them: one line can hold hundreds of values."""
+    """Lines in a form that messages may show: one line can contain hundreds of values."""
 
     def read(self) -> Tree | None:
         if len(self.text) > MAX_BYTES:
             size = f"{len(self.text) / (1 << 20):.1f} MB"
             raise SpecError(
-                Diagnostic("MS004", f"`{self.file}` has {size}, more than a pipeline can have (2 MB)", help="is it a data file?")
+                Diagnostic("MS004", f"`{self.file}` has {size}, more than a pipeline can have (2 MB)", help="it may be a data file")
             )
         self._lines = self.text.split("\n")
         node = self._compose()
@@ -74,6 +74,11 @@ class Reader:
             return None
         self._refuse_explosion(node)
         return self._tree(node)
+
+    def line_spans(self) -> tuple[Span, ...]:
+        """The place of every line."""
+        self._lines = self.text.split("\n")
+        return tuple(self._span(number, 0, len(line)) for number, line in enumerate(self._lines))
 
     def span(self, node: Any) -> Span:
         start, end = node.start_mark, node.end_mark
@@ -99,11 +104,11 @@ class Reader:
             start = text.index("\t")
             return Diagnostic("MS002", "a tab indents this line", self._span(line, start, start + 1), help="YAML indents with spaces only")
         opened = error.context_mark.line + 1 if error.context_mark else line + 1
-        reason, help_ = explained(str(error.problem or error.context or "not YAML"), self._lines, line, opened)
+        reason, help_ = explain(str(error.problem or error.context or "not YAML"), self._lines, line, opened)
         return Diagnostic("MS002", reason, self._span(line, column, column + 1), help=help_)
 
     def _refuse_explosion(self, root: Any) -> None:
-        """Anchors are shared nodes, so the size after expansion is known without expanding."""
+        """Anchors are shared nodes, so the expanded size is known without expanding."""
         sizes: dict[int, int] = {}
 
         def size(node: Any, above: frozenset[int]) -> int:
@@ -152,7 +157,7 @@ class Reader:
         return Map(entries, keys, self.span(node))
 
     def _text_lines(self, node: Any) -> Iterator[Span]:
-        """Where the lines of a literal block, or of a text on one line, begin in the file."""
+        """The positions of the lines of a literal block, or of a text on one line."""
         start = node.start_mark
         if node.style == "|":
             content = [self._line(start.line + 1 + i) for i in range(node.value.rstrip("\n").count("\n") + 1)]
@@ -166,12 +171,19 @@ class Reader:
 
     def _span(self, line: int, column: int, end: int) -> Span:
         if line not in self._shown:
-            self._shown[line] = veiled(self._line(line).rstrip("\r").replace("\t", " "))
+            self._shown[line] = mask_line(self._line(line).rstrip("\r").replace("\t", " "))
         return Span(self.file, line + 1, column + 1, max(end, column + 1) + 1, self._shown[line])
 
 
+def text_scalar(file: str, text: str) -> Scalar:
+    """The text of a whole file as one value."""
+    reader = TreeReader(file, text)
+    lines = reader.line_spans()
+    return Scalar(text, lines[0], False, lines)
+
+
 def resolve(text: str) -> Any:
-    """What an unquoted word means."""
+    """The value of an unquoted word."""
     if text.lower() in _WORDS:
         return _WORDS[text.lower()]
     if _INT.fullmatch(text):
@@ -180,7 +192,7 @@ def resolve(text: str) -> Any:
 
 
 def plain(tree: Tree) -> Any:
-    """The values alone."""
+    """The values without positions."""
     if isinstance(tree, Map):
         return {name: plain(child) for name, child in tree.entries.items()}
     if isinstance(tree, Items):
@@ -189,7 +201,7 @@ def plain(tree: Tree) -> Any:
 
 
 def locate(tree: Tree, path: tuple[Any, ...], key: bool = False) -> Span:
-    """The place of a value, or of its key; of the nearest thing around it when the path leads nowhere."""
+    """The position of a value, or of its key; of the nearest enclosing value when the path does not exist."""
     for index, step in enumerate(path):
         if isinstance(tree, Map) and str(step) in tree.entries:
             if key and index == len(path) - 1:
@@ -210,7 +222,7 @@ def _children(node: Any) -> Iterator[Any]:
 
 
 def descend(tree: Tree, path: tuple[Any, ...]) -> Tree | None:
-    """What stands at a place; None when nothing does."""
+    """The value at a path; None when there is none."""
     current: Tree | None = tree
     for step in path:
         if isinstance(current, Map):

@@ -1,6 +1,6 @@
-"""`${NAME}` and `${NAME:-default}` inside values, replaced after parsing, so that a variable can never change the file's structure.
+"""Replaces `${NAME}` and `${NAME:-default}` inside values, after parsing, so that a variable can never change the file's structure.
 
-An unquoted value is given its type again afterwards: `rows: ${ROWS}` is a number when ROWS is one. `$${` stays `${`.
+An unquoted value gets its type afterwards: `rows: ${ROWS}` is a number when ROWS is one. `$${` stays `${`.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ _VARIABLE = re.compile(r"\$\$\{|\$\{([A-Za-z_][A-Za-z0-9_]*)(:-([^}]*))?\}")
 
 
 def interpolate(tree: Tree, environ: Mapping[str, str], problems: list[Diagnostic]) -> Tree:
-    """The same tree with variables filled in; missing ones are reported."""
+    """The same tree with variables replaced; missing ones are reported."""
     if isinstance(tree, Map):
         return replace(tree, entries={name: interpolate(child, environ, problems) for name, child in tree.entries.items()})
     if isinstance(tree, Items):
         return replace(tree, items=tuple(interpolate(child, environ, problems) for child in tree.items))
     if not isinstance(tree.value, str) or "${" not in tree.value:
         return tree
-    return _filled(tree, environ, problems)
+    return _fill_in(tree, environ, problems)
 
 
-def _filled(scalar: Scalar, environ: Mapping[str, str], problems: list[Diagnostic]) -> Scalar:
+def _fill_in(scalar: Scalar, environ: Mapping[str, str], problems: list[Diagnostic]) -> Scalar:
     def value(match: re.Match[str]) -> str:
         if match[0] == "$${":
             return "${"

@@ -1,4 +1,4 @@
-"""Running totals per key, without a window: Spark's update mode, which gives a changelog by key."""
+"""Running totals per key, without a window: Spark's update mode, which produces a changelog by key."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING, ClassVar
 
 import pyarrow as pa
 
+from millstream.keyed.keys import key_problems, split_null_keys, with_rejects
 from millstream.plan.changelog import OP
 from millstream.plan.components import NodeContext, OutputMode, Problem, Transform
 from millstream.plan.options import Columns
-from millstream.transforms.checks import only, quoted
-from millstream.transforms.keys import key_problems, keyed, with_rejects
-from millstream.transforms.totals import Aggregates, aggregate_problems, columns_of, output_of
+from millstream.sql.expressions import only_schema, quote
+from millstream.sql.totals import Aggregates, aggregate_problems, columns_of, output_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
 class Aggregate(Transform):
-    """Adds rows up per key, for ever. Each epoch gives the new totals of the keys that it touched, as a changelog: `_op` is `u`, and the
-    key identifies the row, so that a sink with a primary key holds the totals. One row per key is kept as state.
+    """Aggregates rows per key, without an end. Each epoch emits the new totals of the keys that it touched, as a changelog: `_op` is
+    `u`, and the key identifies the row, so that a sink with a primary key holds the totals. The state has one row per key.
     """
 
     type: ClassVar[str] = "aggregate"
@@ -35,7 +35,7 @@ class Aggregate(Transform):
     """
 
     key_by: Columns = ()
-    """The columns that say which rows belong together. Default: all rows do."""
+    """The columns of the key. Default: all rows belong to one group."""
     aggregate: Aggregates
     """Name → aggregate, such as `total: sum(amount)`."""
 
@@ -55,17 +55,17 @@ class Aggregate(Transform):
         return 2 if isolating and self.key_by else 1
 
     def output(self, inputs: Mapping[str, pa.Schema | None]) -> pa.Schema | None:
-        schema = output_of(self.key_by, [], self.aggregate, only(inputs))
+        schema = output_of(self.key_by, [], self.aggregate, only_schema(inputs))
         return schema.append(pa.field(OP, pa.string())) if schema is not None else None
 
     def problems(self, inputs: Mapping[str, pa.Schema | None], directory: Path) -> list[Problem]:
-        return [*key_problems(self.key_by, "key_by", inputs), *aggregate_problems(self.aggregate, (*self.key_by, OP), only(inputs))]
+        return [*key_problems(self.key_by, "key_by", inputs), *aggregate_problems(self.aggregate, (*self.key_by, OP), only_schema(inputs))]
 
     def apply(self, frames: Mapping[str, DataFrame], context: NodeContext) -> DataFrame:
         from pyspark.sql import functions as F
 
         ((_, frame),) = frames.items()
-        rows, rejects = keyed(frame, self.key_by, context)
-        time = quoted(context.event_time) if context.event_time else ""
-        totals = rows.groupBy(*[F.col(quoted(key)) for key in self.key_by]).agg(*columns_of(self.aggregate, time, context.aggregates))
+        rows, rejects = split_null_keys(frame, self.key_by, context)
+        time = quote(context.event_time) if context.event_time else ""
+        totals = rows.groupBy(*[F.col(quote(key)) for key in self.key_by]).agg(*columns_of(self.aggregate, time, context.aggregates))
         return with_rejects(totals.withColumn(OP, F.lit("u")), rejects, context)

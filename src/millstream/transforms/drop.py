@@ -1,4 +1,4 @@
-"""Columns left out."""
+"""Removes columns."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from pydantic import Field
 
 from millstream.plan.components import NodeContext, Problem, Transform
 from millstream.plan.options import Columns
-from millstream.transforms.checks import only, quoted, unknown_names
-from millstream.transforms.isolation import without_rejects
+from millstream.sql.analysed.isolation import without_rejects
+from millstream.sql.expressions import only_schema, quote, unknown_names
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
 class Drop(Transform):
-    """Leaves columns out and keeps the others."""
+    """Removes columns and keeps the others."""
 
     type: ClassVar[str] = "drop"
     real_time: ClassVar[bool] = True
-    summary: ClassVar[str] = "Leave columns out."
+    summary: ClassVar[str] = "Remove columns."
     example: ClassVar[str] = """
         public:
           type: drop
@@ -32,14 +32,14 @@ class Drop(Transform):
     """
 
     columns: Annotated[Columns, Field(min_length=1)]
-    """The columns to leave out."""
+    """The columns to remove."""
 
     def output(self, inputs: Mapping[str, pa.Schema | None]) -> pa.Schema | None:
-        schema = only(inputs)
+        schema = only_schema(inputs)
         return pa.schema([field for field in schema if not self._drops(field.name)]) if schema is not None else None
 
     def problems(self, inputs: Mapping[str, pa.Schema | None], directory: Path) -> list[Problem]:
-        schema = only(inputs)
+        schema = only_schema(inputs)
         found = unknown_names(self.columns, "columns", schema)
         if not found and schema is not None and all(self._drops(name) for name in schema.names):
             found.append(Problem("MS008", "no column would be left", "columns"))
@@ -47,7 +47,7 @@ class Drop(Transform):
 
     def apply(self, frames: Mapping[str, DataFrame], context: NodeContext) -> DataFrame:
         (frame,) = frames.values()
-        left = frame.selectExpr(*(quoted(name) for name in frame.columns if not self._drops(name)))
+        left = frame.selectExpr(*(quote(name) for name in frame.columns if not self._drops(name)))
         return without_rejects(left) if context.isolate else left
 
     def _drops(self, name: str) -> bool:

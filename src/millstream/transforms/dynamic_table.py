@@ -1,35 +1,37 @@
-"""A table outside of the pipeline that SQL looks rows up in, changed at any time by anyone, without a restart."""
+"""A table outside of the pipeline in which SQL looks up rows. It can be edited at any time, without a restart."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import pyarrow as pa
 from pydantic import Field, PrivateAttr
 
 from millstream.errors import nearest
+from millstream.lookups.keys import can_be_key
+from millstream.lookups.options import TableCache, TablePlace, place_of, place_problems
+from millstream.lookups.table import TableSpec
 from millstream.plan import types
-from millstream.plan.components import NodeContext, Problem, Transform
+from millstream.plan.components import NamesInputs, NodeContext, Problem, Transform, TransformRun
+from millstream.plan.lookup_tables import LookupTable
 from millstream.plan.options import SchemaMap, TypeName
-from millstream.plan.tables import LookupTable
-from millstream.state.tables.keys import can_be_key
-from millstream.state.tables.spec import TableSpec
 from millstream.transforms.sql import Sql
-from millstream.transforms.tableoptions import TableCache, TablePlace, place_of, place_problems
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from millstream.lookups.backends.memory import Home
 
-class DynamicTable(TablePlace, Transform):
-    """A lookup table that no rows flow through: SQL asks it, one question per Arrow batch.
 
-    `dynamic_table_check('t', value)` tells whether a value, or any element of an array, is a key of it; `dynamic_table_get('t', key)` gives
-    the row of a key as a struct; `LEFT JOIN t ON o.column = t.key` and `JOIN` give its columns. The table is made when it is missing.
-    Anyone may edit it while the pipeline runs (`millstream table put`, `psql`, `redis-cli`): without `cache` a change counts from the
-    next epoch on, with it after `cache.ttl` at the latest. With `sql` the stream itself fills it.
+class DynamicTable(NamesInputs, TablePlace, Transform):
+    """A lookup table that no rows flow through: SQL queries it, once per Arrow batch.
+
+    `dynamic_table_check('t', value)` returns whether a value, or any element of an array, is a key of it; `dynamic_table_get('t', key)`
+    returns the row of a key as a struct; `LEFT JOIN t ON o.column = t.key` and `JOIN` add its columns. The table is created if missing.
+    Anyone may edit it while the pipeline runs (`millstream table put`, `psql`, `redis-cli`): without `cache` a change applies from the next
+    epoch, with it after `cache.ttl` at the latest. With `sql` the stream itself fills it.
     """
 
     type: ClassVar[str] = "dynamic_table"
@@ -47,21 +49,21 @@ class DynamicTable(TablePlace, Transform):
     adjustable: ClassVar[frozenset[str]] = frozenset({*TablePlace.model_fields, "schema", "cache", "table", "backend"})
 
     backend: Literal["memory", "sqlite", "postgres", "redis"]
-    """Where it is: `memory` belongs to one run and is gone with it; the others outlive it."""
+    """Where it is: a `memory` table exists only during one run; the others are persistent."""
     table: str = ""
-    """Its name in the database; for Redis the first part of its keys. Default: the node's name."""
+    """Its name in the database; for Redis the prefix of its keys. Default: the node's name."""
     key: str = "key"
-    """The column that rows are looked up by."""
+    """The key column."""
     key_type: TypeName | None = None
-    """The key's type: a string, an integer or a date. Default: what the table has; `string` for a table that is made."""
+    """The key's type: a string, an integer or a date. Default: the table's own; `string` for a table that is created."""
     columns: SchemaMap = Field(default_factory=dict)
-    """Column → type of what a row holds beside its key. Default: nothing, the table is a set."""
+    """Column → type of the other columns of a row. Default: none, the table is a set."""
     time_column: str = "updated_at"
-    """The column that says when a row was written last."""
+    """The column with the time of a row's last write."""
     cache: TableCache | None = None
-    """What workers remember. Default: nothing."""
+    """What workers cache. Default: nothing."""
     sql: str | None = None
-    """A `SELECT` over one node that fills the table: its rows are put by key, before the sinks of the same epoch get theirs. Rows with a
+    """A `SELECT` over one node that fills the table: its rows are written by key, before the sinks of the same epoch run. Rows with a
     null key are left out; a row with `_op` = `d` removes its key."""
     _tables: dict[str, LookupTable] = PrivateAttr(default_factory=dict)
 
@@ -74,16 +76,16 @@ class DynamicTable(TablePlace, Transform):
 
     @property
     def query(self) -> Sql | None:
-        """What fills it."""
-        return Sql(sql=self.sql).bound(self._tables) if self.sql else None
+        """The query that fills it."""
+        return Sql(sql=self.sql).with_tables(self._tables) if self.sql else None
 
     @property
     def deterministic(self) -> bool:
         return self.query is None or self.query.deterministic
 
     @property
-    def looks_into(self) -> tuple[str, ...]:
-        return self.query.looks_into if self.query else ()
+    def lookup_names(self) -> tuple[str, ...]:
+        return self.query.lookup_names if self.query else ()
 
     def tables(self) -> tuple[str, ...]:
         return self.query.tables() if self.query else ()
@@ -92,7 +94,7 @@ class DynamicTable(TablePlace, Transform):
         kind = types.parse(self.key_type) if self.key_type else types.UNKNOWN
         return LookupTable(name, self.key, kind, types.schema(self.columns), self)
 
-    def bound(self, tables: Mapping[str, LookupTable]) -> DynamicTable:
+    def with_tables(self, tables: Mapping[str, LookupTable]) -> Self:
         if self.sql is None:
             return self
         copy = self.model_copy()
@@ -113,27 +115,24 @@ class DynamicTable(TablePlace, Transform):
             found.append(Problem("MS134", f"a key cannot be of type `{self.key_type}`", "key_type", "take a string, an integer or a date"))
         if self.cache and self.cache.refresh and self.backend in {"redis", "memory"}:
             found.append(Problem("MS134", f"`{self.backend}` cannot tell which rows have changed", "cache.refresh", "set a shorter `ttl`"))
-        return found + (self._filling_problems(inputs, directory) if self.query else [])
+        return found + (self._query_problems(inputs, directory) if self.query else [])
 
-    def _filling_problems(self, inputs: Mapping[str, pa.Schema | None], directory: Path) -> list[Problem]:
+    def _query_problems(self, inputs: Mapping[str, pa.Schema | None], directory: Path) -> list[Problem]:
         assert self.query is not None
         if self.query.stateful:
-            return [Problem("MS134", "a table is filled row by row, not by an aggregate", "sql", "aggregate in a node of its own")]
+            return [Problem("MS134", "a table cannot be filled by an aggregate", "sql", "aggregate in a separate node")]
         found, result = self.query.problems(inputs, directory), self.query.output(inputs)
         missing = [name for name in (self.key, *self.columns) if result is not None and name not in result.names]
         alone = result is not None and len(result.names) == 1 and not self.columns
         if not found and missing and not alone and result is not None:
-            found.append(Problem("MS134", f"the query gives no column `{missing[0]}`", "sql", nearest(missing[0], result.names)))
+            found.append(Problem("MS134", f"the query returns no column `{missing[0]}`", "sql", nearest(missing[0], result.names)))
         return found
 
-    def spec(self, name: str, context: NodeContext) -> TableSpec:
-        """All that a worker needs."""
-        address, place = place_of(self, self.backend, context.directory)
+    def spec(self, name: str, directory: Path, place: str = "", secret: bytes = b"") -> TableSpec:
+        """The table's description for a worker. `place` and `secret` are for a table in memory."""
+        address, outside = place_of(self, self.backend, directory)
         kinds = {column: types.parse(kind) for column, kind in self.columns.items()}
         kinds |= {self.key: types.parse(self.key_type)} if self.key_type else {}
-        secret = b""
-        if self.backend == "memory":
-            place, secret = _home(context)
         return TableSpec(
             name,
             self.backend,
@@ -144,29 +143,55 @@ class DynamicTable(TablePlace, Transform):
             (self.namespace or "public") if self.backend == "postgres" else "",
             self.time_column,
             address,
-            place,
+            place or outside,
             secret,
             cache=self.cache.spec() if self.cache else None,
         )
 
+    def open(self, context: NodeContext) -> DynamicTableRun:
+        return DynamicTableRun(self, context)
+
+
+class DynamicTableRun(TransformRun):
+    """The table of one run: opened once, and filled by the stream if it has a query."""
+
+    def __init__(self, table: DynamicTable, context: NodeContext) -> None:
+        super().__init__(table, context)
+        self.table = table
+        self._query = table.query.open(context) if table.query else None
+        self._home: Home | None = None
+        self._settled: tuple[TableSpec, pa.Schema] | None = None
+
     def apply(self, frames: Mapping[str, DataFrame], context: NodeContext) -> DataFrame:
-        assert self.query is not None
-        return self.query.apply(frames, context)
+        assert self._query is not None
+        return self._query.apply(frames, context)
 
-    def fill(self, frame: DataFrame, context: NodeContext) -> int:
-        from millstream.transforms.filling import fill
+    def resolve(self) -> tuple[TableSpec, pa.Schema]:
+        """The table's location and schema, found once in a run."""
+        from millstream.lookups.sql_functions import settle
 
-        return fill(self.lookup_table(context.name), frame, context)
+        if self._settled is None:
+            spec = self._spec()
+            self._settled = spec, settle(spec, self.context.dry)
+        return self._settled
 
+    def fill(self, frame: DataFrame) -> int:
+        from millstream.lookups.fill import fill
 
-def _home(context: NodeContext) -> tuple[str, bytes]:
-    """Where the run keeps its tables in memory: at the address by which workers reach the driver anyway."""
-    from pyspark import SparkContext
+        return fill(self.table.lookup_table(self.context.name), self.resolve(), frame)
 
-    from millstream.state.tables.memory import Home
+    def close(self) -> None:
+        if self._home is not None:
+            self._home.close()
 
-    if "home" not in context.shared:
+    def _spec(self) -> TableSpec:
+        """A table in memory uses the address at which workers reach the driver."""
+        from pyspark import SparkContext
+
+        from millstream.lookups.backends.memory import Home
+
+        if self.table.backend != "memory":
+            return self.table.spec(self.context.name, self.context.directory)
         running = SparkContext._active_spark_context
-        context.shared["home"] = Home(running.getConf().get("spark.driver.host", "127.0.0.1") if running else "127.0.0.1")
-    home: Home = context.shared["home"]
-    return home.place, home.secret
+        self._home = Home(running.getConf().get("spark.driver.host", "127.0.0.1") if running else "127.0.0.1")
+        return self.table.spec(self.context.name, self.context.directory, self._home.place, self._home.secret)

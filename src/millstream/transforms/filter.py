@@ -1,4 +1,4 @@
-"""Rows that meet a condition."""
+"""Filters rows by a condition."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from typing import TYPE_CHECKING, ClassVar
 
 import pyarrow as pa
 
-from millstream.plan.carrying import names_op, outcome, passing
 from millstream.plan.changelog import op_of
 from millstream.plan.components import NodeContext, Problem, Transform
 from millstream.plan.options import Expression
-from millstream.plan.query import Query, freeze_clock
-from millstream.transforms.checks import only, quoted, row_problems
-from millstream.transforms.isolation import isolated
+from millstream.sql.analysed.isolation import isolate_rejects
+from millstream.sql.check.query import Query, freeze_clock
+from millstream.sql.expressions import only_schema, quote, row_problems
+from millstream.sql.rewrites.changelog import names_op, outcome, passing
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
 class Filter(Transform):
-    """Keeps the rows for which a condition is true. `now()` means the time of the epoch. On a changelog an update for which it is not
-    true becomes a delete, and deletes pass, unless the condition names `_op`.
+    """Keeps the rows for which a condition is true. `now()` is the time of the epoch. On a changelog an update for which it is not true
+    becomes a delete, and deletes pass, unless the condition names `_op`.
     """
 
     type: ClassVar[str] = "filter"
@@ -44,19 +44,20 @@ class Filter(Transform):
         return Query(self.where, None).deterministic
 
     def output(self, inputs: Mapping[str, pa.Schema | None]) -> pa.Schema | None:
-        return only(inputs)
+        return only_schema(inputs)
 
     def problems(self, inputs: Mapping[str, pa.Schema | None], directory: Path) -> list[Problem]:
-        return row_problems([("where", self.where)], only(inputs))
+        return row_problems([("where", self.where)], only_schema(inputs))
 
     def apply(self, frames: Mapping[str, DataFrame], context: NodeContext) -> DataFrame:
         (frame,) = frames.values()
         where, op = freeze_clock(self.where, context.clock) if context.clock else self.where, op_of(frame.columns)
+        context.record_sql(where)
         kept = frame.alias("input").where(where) if not op or names_op(where) else _changes(frame, where, op)
-        return isolated(kept, context.name) if context.isolate else kept
+        return isolate_rejects(kept, context.name) if context.isolate else kept
 
 
 def _changes(frame: DataFrame, where: str, op: str) -> DataFrame:
-    """What the condition makes of a changelog."""
-    others = [quoted(name) for name in frame.columns if name != op]
+    """Apply the condition to a changelog."""
+    others = [quote(name) for name in frame.columns if name != op]
     return frame.alias("input").where(passing(where, op)).selectExpr(*others, f"{outcome(where, op)} AS {op}")

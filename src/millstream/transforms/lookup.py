@@ -1,8 +1,9 @@
-"""Rows enriched from a database by key, whole batches at a time."""
+"""Enriches rows from a database by key, in whole batches."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
@@ -10,25 +11,28 @@ import pyarrow as pa
 from pydantic import BeforeValidator, Field
 
 from millstream.errors import nearest
+from millstream.lookups.options import TableCache, TablePlace, place_of, place_problems
+from millstream.lookups.table import TableSpec
 from millstream.plan import types
-from millstream.plan.components import REJECT, NodeContext, Problem, Transform
-from millstream.plan.outcomes import DeadLetter, OnError
-from millstream.state.tables.spec import TableSpec
-from millstream.transforms.checks import only
-from millstream.transforms.tableoptions import TableCache, TablePlace, place_of, place_problems
+from millstream.plan.components import REJECT, NodeContext, Problem, Transform, TransformRun
+from millstream.plan.error_policy import DeadLetter, OnError
+from millstream.sql.expressions import only_schema
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark import Accumulator
+    from pyspark.sql import DataFrame, SparkSession
+
+    from millstream.lookups.enrichment import Counts
 
 
 def _as_map(value: Any) -> Any:
-    """`[name, country]` and `name, country` are maps to themselves."""
+    """`[name, country]` and `name, country` become maps to themselves."""
     names = [part.strip() for part in value.split(",")] if isinstance(value, str) else value
     return {name: name for name in names} if isinstance(names, list | tuple) else names
 
 
 def _as_word(value: Any) -> Any:
-    """YAML reads a bare `null` as nothing at all."""
+    """YAML reads a bare `null` as None."""
     return "null" if value is None else value
 
 
@@ -37,8 +41,8 @@ OnMissing = Annotated[Literal["null", "fail", "drop"] | DeadLetter, BeforeValida
 
 
 class Lookup(TablePlace, Transform):
-    """Looks every row up in a table of a database and adds columns of what it finds: Postgres, SQLite or DuckDB. A batch of rows is one
-    query with its distinct keys, `concurrency` of them at a time. The key should be unique: of several rows one is taken.
+    """Looks up every row in a table of a database and adds columns: Postgres, SQLite or DuckDB. A batch of rows is one query with its
+    distinct keys, `concurrency` of them at a time. The key should be unique: of several rows one is used.
 
     The run's report counts `hits` and `misses`.
     """
@@ -56,7 +60,7 @@ class Lookup(TablePlace, Transform):
           select: [name, country]
           cache: {ttl: 5m}
     """
-    dear: ClassVar[bool] = True
+    expensive: ClassVar[bool] = True
     connects: ClassVar[bool] = True
     adjustable: ClassVar[frozenset[str]] = frozenset({*TablePlace.model_fields, "cache", "concurrency"})
 
@@ -65,16 +69,16 @@ class Lookup(TablePlace, Transform):
     table: str
     """The table or view, with its schema in front where it has one: `public.users`."""
     on: dict[str, str] = Field(min_length=1)
-    """Column of the rows → column of the table: what must be equal. A row with a null in one of them has no match."""
+    """Column of the rows → column of the table that must be equal. A row with a null in one of them has no match."""
     select: Selection = Field(min_length=1)
     """The table's columns that are added: `[name, country]`, or `{new_name: column}`."""
     on_missing: OnMissing = "null"
     """What happens to a row without a match: its new columns are `"null"`, the pipeline stops (`fail`), it is left out (`drop`), or it goes
     to a sink (`{dead_letter: SINK}`)."""
     cache: TableCache | None = None
-    """What workers remember. Default: nothing."""
+    """What workers cache. Default: nothing."""
     concurrency: int = Field(1, ge=1, le=64)
-    """How many batches of a task are looked up at a time, each over a connection of its own."""
+    """How many batches of a task are looked up at a time, each with its own connection."""
 
     @classmethod
     def default_connection(cls, options: Mapping[str, Any]) -> str:
@@ -88,24 +92,28 @@ class Lookup(TablePlace, Transform):
         return False
 
     @property
-    def renewed(self) -> bool:
+    def rebuilt_per_epoch(self) -> bool:
         return True
+
+    @property
+    def side_tables(self) -> tuple[str, ...]:
+        return (f"{self.table} ({self.backend})",)
 
     @property
     def rejects(self) -> OnError | None:
         return self.on_missing if isinstance(self.on_missing, DeadLetter) else None
 
     def output(self, inputs: Mapping[str, pa.Schema | None]) -> pa.Schema | None:
-        schema = only(inputs)
+        schema = only_schema(inputs)
         return pa.schema([*schema, *(pa.field(name, types.UNKNOWN) for name in self.select)]) if schema is not None else None
 
     def problems(self, inputs: Mapping[str, pa.Schema | None], directory: Path) -> list[Problem]:
         namespace, table = self._name()
         names = {"table": table} | {f"on.{name}": column for name, column in self.on.items()}
         names |= {f"select.{name}": column for name, column in self.select.items()} | ({"schema": namespace} if namespace else {})
-        found, schema = place_problems(self, self.backend, names), only(inputs)
+        found, schema = place_problems(self, self.backend, names), only_schema(inputs)
         if self.cache and self.cache.refresh:
-            found.append(Problem("MS134", "a lookup does not know when rows have changed", "cache.refresh", "set a shorter `ttl`"))
+            found.append(Problem("MS134", "a lookup cannot find changed rows", "cache.refresh", "set a shorter `ttl`"))
         if schema is None:
             return found
         for name in self.on:
@@ -114,12 +122,12 @@ class Lookup(TablePlace, Transform):
         for name in self.select:
             if name in schema.names:
                 help_ = f"`select: {{found_{name}: {self.select[name]}}}` gives it another name"
-                found.append(Problem("MS134", f"the rows have a column `{name}` already", "select", help_))
+                found.append(Problem("MS134", f"the rows already have a column `{name}`", "select", help_))
         return found
 
-    def spec(self, name: str, context: NodeContext) -> TableSpec:
-        """All that a worker needs."""
-        address, place = place_of(self, self.backend, context.directory)
+    def spec(self, name: str, directory: Path) -> TableSpec:
+        """The table's description for a worker."""
+        address, place = place_of(self, self.backend, directory)
         namespace, table = self._name()
         columns = tuple(dict.fromkeys(column for column in self.select.values() if column not in self.on.values()))
         cache = self.cache.spec() if self.cache else None
@@ -137,35 +145,75 @@ class Lookup(TablePlace, Transform):
             cache=cache,
         )
 
-    def apply(self, frames: Mapping[str, DataFrame], context: NodeContext) -> DataFrame:
-        from pyspark.sql.pandas.types import from_arrow_schema
-        from pyspark.sql.types import StructType
+    def open(self, context: NodeContext) -> LookupRun:
+        return LookupRun(self, context)
 
-        from millstream.transforms.batches import REJECT_TYPE
-        from millstream.transforms.looking import Looking, counter, settle
-
-        (frame,) = frames.values()
-        spec, schema = settle(self.spec(context.name, context), context)
-        added = pa.schema([pa.field(name, schema.field(column).type) for name, column in self.select.items()])
-        runner = Looking(
-            spec, schema, tuple(self.on), tuple(self.select.items()), self._outcome(), context.isolate, self.concurrency,
-            counter(frame.sparkSession, context),
-        )  # fmt: skip
-        columns = added.append(pa.field(REJECT, REJECT_TYPE)) if context.isolate else added
-        produced = StructType([*frame.schema.fields, *from_arrow_schema(columns, prefer_timestamp_ntz=True).fields])
-        return frame.mapInArrow(runner.run, produced)
-
-    def tally(self, memory: Mapping[str, Any]) -> Mapping[str, int]:
-        from millstream.transforms.looking import taken
-
-        return taken(memory)
-
-    def _outcome(self) -> str:
+    @property
+    def missing(self) -> str:
+        """What workers do with a row without a match."""
         return self.on_missing if isinstance(self.on_missing, str) else "reject"
 
     def _name(self) -> tuple[str, str]:
-        """Schema and table; a table's own name may have a dot where the schema is given by itself."""
+        """Schema and table; the table's name may contain a dot if the schema is given separately."""
         if self.namespace:
             return self.namespace, self.table
         first, dot, rest = self.table.partition(".")
         return (first, rest) if dot else ("public" if self.backend == "postgres" else "", first)
+
+
+class LookupRun(TransformRun):
+    """Opens the table once, and counts hits and misses."""
+
+    def __init__(self, lookup: Lookup, context: NodeContext) -> None:
+        super().__init__(lookup, context)
+        self.lookup = lookup
+        self._counter: Accumulator[Counts] | None = None
+
+    @cached_property
+    def _table(self) -> tuple[TableSpec, pa.Schema]:
+        from millstream.lookups.table import open_store
+
+        spec = self.lookup.spec(self.context.name, self.context.directory)
+        store = open_store(spec)
+        try:
+            return spec, store.settle()
+        finally:
+            store.close()
+
+    def apply(self, frames: Mapping[str, DataFrame], context: NodeContext) -> DataFrame:
+        from pyspark.sql.pandas.types import from_arrow_schema
+        from pyspark.sql.types import StructType
+
+        from millstream.lookups.enrichment import LookupRunner
+        from millstream.worker.batches import REJECT_TYPE
+
+        (frame,), lookup = frames.values(), self.lookup
+        spec, schema = self._table
+        added = pa.schema([pa.field(name, schema.field(column).type) for name, column in lookup.select.items()])
+        runner = LookupRunner(
+            spec,
+            schema,
+            tuple(lookup.on),
+            tuple(lookup.select.items()),
+            lookup.missing,
+            context.isolate,
+            lookup.concurrency,
+            self._accumulator(frame.sparkSession),
+        )
+        columns = added.append(pa.field(REJECT, REJECT_TYPE)) if context.isolate else added
+        produced = StructType([*frame.schema.fields, *from_arrow_schema(columns, prefer_timestamp_ntz=True).fields])
+        return frame.mapInArrow(runner.run, produced)
+
+    def take_counts(self) -> tuple[int, int] | None:
+        if self._counter is None:
+            return None
+        counts = self._counter.value
+        self._counter.value = {}
+        return sum(hits for hits, _ in counts.values()), sum(misses for _, misses in counts.values())
+
+    def _accumulator(self, spark: SparkSession) -> Accumulator[Counts]:
+        from millstream.lookups.enrichment import Latest
+
+        if self._counter is None:
+            self._counter = spark.sparkContext.accumulator({}, Latest())  # type: ignore[arg-type]  # named after its methods
+        return self._counter

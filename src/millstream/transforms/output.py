@@ -1,4 +1,4 @@
-"""A side output of a process function, as a stream of its own."""
+"""A side output of a process function, as a separate stream."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from pydantic import Field
 
 from millstream.errors import Diagnostic, RunError, nearest
 from millstream.plan.components import NodeContext, Transform
-from millstream.transforms.checks import quoted
-from millstream.transforms.emitting import SIDE
-from millstream.transforms.isolation import without_rejects
+from millstream.sql.analysed.isolation import without_rejects
+from millstream.sql.expressions import quote
+from millstream.worker.output_batches import SIDE
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
 class Output(Transform):
-    """The rows that a `process` node's function yields for one of its declared `outputs`. The node itself gives the other rows."""
+    """The rows that a `process` node's function yields for one of its declared `outputs`. The node itself returns the other rows."""
 
     type: ClassVar[str] = "output"
     summary: ClassVar[str] = "Read a side output of a process function."
@@ -29,7 +29,7 @@ class Output(Transform):
           from: fraud
           output: alerts
     """
-    reads_sides: ClassVar[bool] = True
+    reads_side_output: ClassVar[bool] = True
 
     side: str = Field(alias="output")
     """The name of the output, as the function's class declares it."""
@@ -44,6 +44,6 @@ class Output(Transform):
         sides = [field.name for field in frame.schema[SIDE].dataType if field.name != "none"]  # type: ignore[attr-defined]  # a struct
         if self.side not in sides:
             raise RunError(Diagnostic("MS074", f"`{name}` has no output `{self.side}`", help=nearest(self.side, sides)))
-        place = f"{SIDE}.{quoted(self.side)}"
+        place = f"{SIDE}.{quote(self.side)}"
         rows = frame.where(f"{place} IS NOT NULL").selectExpr(f"{place}.*")
         return without_rejects(rows) if context.isolate else rows

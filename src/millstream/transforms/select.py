@@ -1,4 +1,4 @@
-"""Columns chosen and computed."""
+"""Selects and computes columns."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import pyarrow as pa
 from pydantic import BeforeValidator, Field
 
-from millstream.plan.changelog import carried
+from millstream.plan.changelog import kept_columns
 from millstream.plan.components import NodeContext, Problem, Transform
-from millstream.plan.expressions import Expr, sql
+from millstream.plan.expressions import Expr, expr
 from millstream.plan.options import Expression
-from millstream.plan.query import Query, freeze_clock
-from millstream.transforms.checks import only, quoted, row_problems, types_of
-from millstream.transforms.isolation import isolated
+from millstream.sql.analysed.isolation import isolate_rejects
+from millstream.sql.check.query import Query, freeze_clock
+from millstream.sql.expressions import only_schema, quote, row_problems, types_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-def _named(value: Any) -> Any:
+def _with_names(value: Any) -> Any:
     """`[id, amount * 2 AS double]` is `{id: id, double: amount * 2}`."""
     if isinstance(value, str):
         value = [part.strip() for part in value.split(",")]
     if not isinstance(value, list | tuple):
         return value
-    trees = [item.tree if isinstance(item, Expr) else sql(str(item)).tree for item in value]
+    trees = [item.tree if isinstance(item, Expr) else expr(str(item)).tree for item in value]
     unnamed = [tree for tree in trees if not tree.alias_or_name]
     if unnamed:
         raise ValueError(f"`{Expr(unnamed[0])}` needs a name: write `{Expr(unnamed[0])} AS name`")
@@ -35,7 +35,7 @@ def _named(value: Any) -> Any:
 
 
 class Select(Transform):
-    """Gives the columns that are named, and no others but those of a changelog (`_op`, `_seq`). `now()` means the time of the epoch."""
+    """Returns the named columns, and the changelog columns (`_op`, `_seq`). `now()` is the time of the epoch."""
 
     type: ClassVar[str] = "select"
     real_time: ClassVar[bool] = True
@@ -47,7 +47,7 @@ class Select(Transform):
           columns: {id: id, user: upper(user), cents: amount * 100}
     """
 
-    columns: Annotated[dict[str, Expression], BeforeValidator(_named), Field(min_length=1)]
+    columns: Annotated[dict[str, Expression], BeforeValidator(_with_names), Field(min_length=1)]
     """Column → expression in Spark SQL; or a list, such as `[id, amount * 100 AS cents]`."""
 
     @property
@@ -55,19 +55,22 @@ class Select(Transform):
         return all(Query(text, None).deterministic for text in self.columns.values())
 
     def output(self, inputs: Mapping[str, pa.Schema | None]) -> pa.Schema | None:
-        schema = only(inputs)
-        return types_of(self._kept(schema.names), schema) if schema is not None else None
+        schema = only_schema(inputs)
+        return types_of(self._all_columns(schema.names), schema) if schema is not None else None
 
     def problems(self, inputs: Mapping[str, pa.Schema | None], directory: Path) -> list[Problem]:
-        return row_problems([(f"columns.{name}", text) for name, text in self.columns.items()], only(inputs))
+        return row_problems([(f"columns.{name}", text) for name, text in self.columns.items()], only_schema(inputs))
 
     def apply(self, frames: Mapping[str, DataFrame], context: NodeContext) -> DataFrame:
         (frame,) = frames.values()
-        wanted = self._kept(frame.columns)
+        wanted = self._all_columns(frame.columns)
         texts = {name: freeze_clock(text, context.clock) if context.clock else text for name, text in wanted.items()}
-        chosen = frame.alias("input").selectExpr(*(f"{text} AS {quoted(name)}" for name, text in texts.items()))
-        return isolated(chosen, context.name) if context.isolate else chosen
+        columns = [f"{text} AS {quote(name)}" for name, text in texts.items()]
+        for text in columns:
+            context.record_sql(text)
+        chosen = frame.alias("input").selectExpr(*columns)
+        return isolate_rejects(chosen, context.name) if context.isolate else chosen
 
-    def _kept(self, names: Iterable[str]) -> dict[str, str]:
-        """The columns that are named, and those that travel by themselves."""
-        return {**self.columns, **{name: name for name in carried(names) if name not in self.columns}}
+    def _all_columns(self, names: Iterable[str]) -> dict[str, str]:
+        """The named columns, and the changelog columns."""
+        return {**self.columns, **{name: name for name in kept_columns(names) if name not in self.columns}}

@@ -1,4 +1,4 @@
-"""The rows of several inputs as one stream."""
+"""Merges the rows of several inputs into one stream."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, ClassVar
 import pyarrow as pa
 
 from millstream.plan import types
-from millstream.plan.changelog import INSERT, OPS, carried
+from millstream.plan.changelog import INSERT, OPS, kept_columns
 from millstream.plan.components import NodeContext, Problem, Transform
-from millstream.transforms.isolation import without_rejects
+from millstream.sql.analysed.isolation import without_rejects
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -21,9 +21,7 @@ _WHOLE = (pa.int8(), pa.int16(), pa.int32(), pa.int64())
 
 
 class Union(Transform):
-    """Brings the rows of two or more inputs together. Columns are matched by name; where their numbers differ in size, the larger
-    type is taken.
-    """
+    """Merges the rows of two or more inputs. Columns are matched by name; for numbers of different size, the larger type is used."""
 
     type: ClassVar[str] = "union"
     real_time: ClassVar[bool] = True
@@ -40,16 +38,16 @@ class Union(Transform):
     """Whether an input may lack columns that another has; they are null then."""
 
     def output(self, inputs: Mapping[str, pa.Schema | None]) -> pa.Schema | None:
-        schemas = [schema for schema in _completed(inputs).values() if schema is not None]
+        schemas = [schema for schema in _with_changelog_columns(inputs).values() if schema is not None]
         if len(schemas) < len(inputs) or self.problems(inputs, Path()):
             return None
         return pa.schema([pa.field(name, reduce(_wider, kinds)) for name, kinds in _columns(schemas).items()])
 
     def problems(self, inputs: Mapping[str, pa.Schema | None], directory: Path) -> list[Problem]:
-        known = {name: schema for name, schema in _completed(inputs).items() if schema is not None}
+        known = {name: schema for name, schema in _with_changelog_columns(inputs).items() if schema is not None}
         if len(known) < len(inputs):
             return []
-        found = [] if self.allow_missing else _missing(known)
+        found = [] if self.allow_missing else _missing_columns(known)
         for name, kinds in _columns(list(known.values())).items():
             if reduce(_wider, kinds) is None:
                 named = " and ".join(dict.fromkeys(types.name_of(kind) for kind in kinds))
@@ -63,17 +61,17 @@ class Union(Transform):
 
 
 def _all_changes(frames: list[DataFrame]) -> list[DataFrame]:
-    """Beside a changelog, plain rows are inserts."""
+    """Next to a changelog, plain rows are inserts."""
     from pyspark.sql import functions as F
 
-    wanted = carried(name for frame in frames for name in frame.columns)
+    wanted = kept_columns(name for frame in frames for name in frame.columns)
     plain = {name: F.lit(INSERT) if name in OPS else F.lit(None).cast("long") for name in wanted}
     return [frame.withColumns({name: value for name, value in plain.items() if name not in frame.columns}) for frame in frames]
 
 
-def _completed(inputs: Mapping[str, pa.Schema | None]) -> dict[str, pa.Schema | None]:
+def _with_changelog_columns(inputs: Mapping[str, pa.Schema | None]) -> dict[str, pa.Schema | None]:
     """The same for their schemas."""
-    wanted = carried(name for schema in inputs.values() if schema is not None for name in schema.names)
+    wanted = kept_columns(name for schema in inputs.values() if schema is not None for name in schema.names)
     fields = [pa.field(name, pa.string() if name in OPS else pa.int64()) for name in wanted]
     return {
         name: pa.schema([*schema, *(field for field in fields if field.name not in schema.names)]) if schema is not None else None
@@ -90,7 +88,7 @@ def _columns(schemas: list[pa.Schema]) -> dict[str, list[pa.DataType]]:
     return found
 
 
-def _missing(known: Mapping[str, pa.Schema]) -> list[Problem]:
+def _missing_columns(known: Mapping[str, pa.Schema]) -> list[Problem]:
     everything = {name.lower(): (name, origin) for origin, schema in reversed(list(known.items())) for name in schema.names}
     found = []
     for origin, schema in known.items():

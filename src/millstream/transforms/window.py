@@ -1,7 +1,7 @@
-"""Aggregates per key and window of event time: Spark's own operator, its results once and final, or early and corrected.
+"""Aggregates per key and window of event time with Spark's operator: each result once and final, or early and corrected.
 
 Windows of days in a time zone are computed here: start and end by the local calendar, with the end marked as event time, so that Spark
-closes them as it closes its own.
+closes them like its own.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 import pyarrow as pa
 
+from millstream.keyed.keys import key_problems, split_null_keys, with_rejects
 from millstream.plan.changelog import OP
 from millstream.plan.components import NodeContext, OutputMode, Problem, Windowed
+from millstream.plan.event_time import TIMESTAMP
 from millstream.plan.options import Columns
-from millstream.plan.time import TIMESTAMP
 from millstream.plan.windows import SessionWindow, SlidingWindow, TumblingWindow, Window, closes, local_windows
-from millstream.transforms.checks import only, quoted
-from millstream.transforms.keys import key_problems, keyed, with_rejects
-from millstream.transforms.totals import Aggregates, aggregate_problems, columns_of, output_of
+from millstream.sql.expressions import only_schema, quote
+from millstream.sql.totals import Aggregates, aggregate_problems, columns_of, output_of
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -29,11 +29,11 @@ _EDGES = ("window_start", "window_end")
 
 
 class WindowAggregate(Windowed):
-    """Adds rows up per key and window of event time. What comes out has the key's columns, `window_start`, `window_end` and the
-    aggregates. A window closes when the watermark passes its end; what is still open at the end of a bounded input closes then.
+    """Aggregates rows per key and window of event time. The result has the key's columns, `window_start`, `window_end` and the
+    aggregates. A window closes when the watermark passes its end; at the end of a bounded input all open windows close.
 
-    Every aggregate of Spark SQL can be used, with `FILTER (WHERE …)`; `first` and `last` go by event time, `count(DISTINCT …)` is exact,
-    and `top_k(value, k)` gives the largest values.
+    Every aggregate of Spark SQL can be used, with `FILTER (WHERE …)`; `first` and `last` use event time, `count(DISTINCT …)` is exact, and
+    `top_k(value, k)` returns the largest values.
     """
 
     type: ClassVar[str] = "window"
@@ -48,7 +48,7 @@ class WindowAggregate(Windowed):
     """
 
     key_by: Columns = ()
-    """The columns that say which rows belong together. Default: all rows do."""
+    """The columns of the key. Default: all rows belong to one group."""
     window: Window
     """`{type: tumbling, size: 1m}`, `{type: sliding, size: 1h, slide: 5m}` or `{type: session, gap: 30m}`."""
     aggregate: Aggregates
@@ -70,7 +70,7 @@ class WindowAggregate(Windowed):
         return "append" if self.emit == "on_close" else "update"
 
     def closes(self, input_name: str, event_time: str) -> str:
-        return closes(self.window, quoted(event_time))
+        return closes(self.window, quote(event_time))
 
     @property
     def identity(self) -> tuple[str, ...]:
@@ -81,12 +81,12 @@ class WindowAggregate(Windowed):
 
     def output(self, inputs: Mapping[str, pa.Schema | None]) -> pa.Schema | None:
         edges = [pa.field(name, TIMESTAMP) for name in _EDGES]
-        schema = output_of(self.key_by, edges, self.aggregate, only(inputs))
+        schema = output_of(self.key_by, edges, self.aggregate, only_schema(inputs))
         return schema.append(pa.field(OP, pa.string())) if schema is not None and self.emit == "updates" else schema
 
     def problems(self, inputs: Mapping[str, pa.Schema | None], directory: Path) -> list[Problem]:
         found = key_problems(self.key_by, "key_by", inputs)
-        found += aggregate_problems(self.aggregate, (*self.key_by, *_EDGES, OP), only(inputs))
+        found += aggregate_problems(self.aggregate, (*self.key_by, *_EDGES, OP), only_schema(inputs))
         if isinstance(self.window, SessionWindow) and self.emit == "updates":
             found.append(Problem("MS036", "a session has no early results: its window is not known before it ends", "emit", "leave it out"))
         return found
@@ -95,24 +95,24 @@ class WindowAggregate(Windowed):
         from pyspark.sql import functions as F
 
         ((_, frame),) = frames.items()
-        rows, rejects = keyed(frame, self.key_by, context)
-        time = quoted(context.event_time)
-        rows, groups = self._assigned(rows, time)
-        totals = rows.groupBy(*[F.col(quoted(key)) for key in self.key_by], *groups).agg(
+        rows, rejects = split_null_keys(frame, self.key_by, context)
+        time = quote(context.event_time)
+        rows, groups = self._assign_windows(rows, time)
+        totals = rows.groupBy(*[F.col(quote(key)) for key in self.key_by], *groups).agg(
             *columns_of(self.aggregate, time, context.aggregates)
         )
         edges = _EDGES if _EDGES[0] in totals.columns else (f"{_WINDOW}.start AS {_EDGES[0]}", f"{_WINDOW}.end AS {_EDGES[1]}")
-        result = totals.selectExpr(*map(quoted, self.key_by), *edges, *map(quoted, self.aggregate))
+        result = totals.selectExpr(*map(quote, self.key_by), *edges, *map(quote, self.aggregate))
         result = result.withColumn(OP, F.lit("u")) if self.emit == "updates" else result
         return with_rejects(result, rejects, context)
 
-    def _assigned(self, rows: DataFrame, time: str) -> tuple[DataFrame, list[Column]]:
-        """The rows, and the columns that say which window they belong to."""
+    def _assign_windows(self, rows: DataFrame, time: str) -> tuple[DataFrame, list[Column]]:
+        """The rows, and the columns with their window."""
         from pyspark.sql import functions as F
 
         window = self.window
         if isinstance(window, SessionWindow):
-            # without a key Spark refuses sessions; a constant would be optimised away
+            # Spark refuses sessions without a key; a constant would be optimised away
             alone = [] if self.key_by else [F.expr(f"unix_seconds({time}) * 0").alias("_all")]
             return rows, [F.expr(f"session_window({time}, {window.gap_sql})").alias(_WINDOW), *alone]
         if window.time_zone:

@@ -1,4 +1,4 @@
-"""Columns added and replaced."""
+"""Adds and replaces columns."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from pydantic import Field
 from millstream.plan import types
 from millstream.plan.components import NodeContext, Problem, Transform
 from millstream.plan.options import Expression
-from millstream.plan.query import Query, freeze_clock
-from millstream.transforms.checks import only, row_problems, types_of
-from millstream.transforms.isolation import isolated
+from millstream.sql.analysed.isolation import isolate_rejects
+from millstream.sql.check.query import Query, freeze_clock
+from millstream.sql.expressions import only_schema, row_problems, types_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
 class WithColumns(Transform):
-    """Keeps every column, adds new ones, and replaces those of the same name. The expressions see the columns as they come in.
-    `now()` means the time of the epoch.
+    """Keeps every column, adds new ones, and replaces those of the same name. Expressions read the input columns. `now()` is the time of
+    the epoch.
     """
 
     type: ClassVar[str] = "with_columns"
@@ -43,7 +43,7 @@ class WithColumns(Transform):
         return all(Query(text, None).deterministic for text in self.columns.values())
 
     def output(self, inputs: Mapping[str, pa.Schema | None]) -> pa.Schema | None:
-        schema = only(inputs)
+        schema = only_schema(inputs)
         if schema is None:
             return None
         found = types_of(self.columns, schema)
@@ -53,12 +53,14 @@ class WithColumns(Transform):
         return pa.schema([pa.field(name, kind) for name, kind in ({field.name: field.type for field in schema} | replaced).items()])
 
     def problems(self, inputs: Mapping[str, pa.Schema | None], directory: Path) -> list[Problem]:
-        return row_problems([(f"columns.{name}", text) for name, text in self.columns.items()], only(inputs))
+        return row_problems([(f"columns.{name}", text) for name, text in self.columns.items()], only_schema(inputs))
 
     def apply(self, frames: Mapping[str, DataFrame], context: NodeContext) -> DataFrame:
         from pyspark.sql import functions as F
 
         (frame,) = frames.values()
         texts = {name: freeze_clock(text, context.clock) if context.clock else text for name, text in self.columns.items()}
+        for text in texts.values():
+            context.record_sql(text)
         widened = frame.alias("input").withColumns({name: F.expr(text) for name, text in texts.items()})
-        return isolated(widened, context.name) if context.isolate else widened
+        return isolate_rejects(widened, context.name) if context.isolate else widened

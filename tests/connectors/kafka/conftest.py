@@ -7,14 +7,11 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from tests.servers.kafka import Cluster, kafka
-from tests.servers.registry import registry
+from tests.servers.kafka import Cluster
 
-from millstream.engine.jars import jar_paths
+from millstream.jvm.jars import jar_paths
 from millstream.observe.report import Report
 from millstream.plan.topology import Topology
-
-__all__ = ["kafka", "registry"]
 
 Rows = list[dict[str, Any]]
 PIPELINE = """

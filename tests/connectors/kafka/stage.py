@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tests.servers.kafka import Cluster
 
-from millstream.connectors.kafka.writing import lanes
+from millstream.connectors.kafka.worker import lanes
 from millstream.errors import Diagnostic, MillstreamError
 from millstream.observe.report import Report
 from millstream.plan.topology import Topology
@@ -63,7 +63,7 @@ class Stage:
                 token.unlink()  # the first one only: the next one fails
 
         with monkeypatch.context() as patched:
-            patched.setattr(lanes, "passing", passing)
+            patched.setattr(lanes, "reach_point", passing)
             self.code(rows, **options)
 
     def rows(self) -> list[dict[str, Any]]:

@@ -108,7 +108,7 @@ def test_debezium_envelopes_in_avro(kafka: Cluster, registry: Schemas, read: Cal
 
 
 def test_a_schema_may_take_types_from_another_subject(kafka: Cluster, registry: Schemas, read: Callable[..., Rows]) -> None:
-    from millstream.clients.schemas import Reference, Schema
+    from millstream.clients.registered_schemas import Reference, Schema
 
     topic = kafka.topic()
     inner = record(("street", "string"), name="com.acme.Address")

@@ -59,7 +59,7 @@ def test_a_topic_that_was_made_anew(kafka: Cluster, read: Read) -> None:
     _recreate(kafka, topic)
     (finding,) = failure(read, f"topic: {topic}, format: string", **endless).diagnostics
     assert finding.code == "MS093"
-    assert "made again" in finding.message
+    assert "created again" in finding.message
 
 
 def test_messages_that_are_gone_stop_the_run_unless_told_otherwise(kafka: Cluster, read: Read) -> None:

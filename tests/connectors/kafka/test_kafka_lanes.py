@@ -12,17 +12,17 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from tests.servers.kafka import Cluster
 
 from millstream.connectors.kafka.sink import KafkaSink
-from millstream.connectors.kafka.writing import lanes
-from millstream.connectors.kafka.writing.lanes import Job
-from millstream.connectors.kafka.writing.properties import writing
-from millstream.connectors.kafka.writing.target import markers
+from millstream.connectors.kafka.worker import lanes
+from millstream.connectors.kafka.worker.lanes import LaneJob
+from millstream.connectors.kafka.write.properties import producer_properties
+from millstream.connectors.kafka.write.target import markers
 
 
 @pytest.fixture
-def job(kafka: Cluster) -> Job:
+def job(kafka: Cluster) -> LaneJob:
     topic = kafka.topic()
-    client = writing(KafkaSink(topic=topic, bootstrap_servers=kafka.address))
-    return Job(client, f"g{uuid.uuid4().hex[:6]}", topic, 0, "digest", "run", seconds=20)
+    client = producer_properties(KafkaSink(topic=topic, bootstrap_servers=kafka.address))
+    return LaneJob(client, f"g{uuid.uuid4().hex[:6]}", topic, 0, "digest", "run", seconds=20)
 
 
 def rows(*values: bytes) -> Iterator[pa.RecordBatch]:
@@ -30,24 +30,24 @@ def rows(*values: bytes) -> Iterator[pa.RecordBatch]:
     yield pa.RecordBatch.from_pydict({"lane": pa.array([0] * count, pa.int32()), "key": [b"k"] * count, "value": list(values)})
 
 
-def later(job: Job, epoch: int, digest: str = "digest", **changes: Any) -> Job:
-    return Job(job.client, job.group, job.topic, epoch, digest, "run", seconds=20, **changes)
+def later(job: LaneJob, epoch: int, digest: str = "digest", **changes: Any) -> LaneJob:
+    return LaneJob(job.client, job.group, job.topic, epoch, digest, "run", seconds=20, **changes)
 
 
-def test_an_epoch_is_written_once(kafka: Cluster, job: Job) -> None:
+def test_an_epoch_is_written_once(kafka: Cluster, job: LaneJob) -> None:
     assert lanes.send(job, 0, rows(b"a", b"b")) == (0, "done", 2, "")
     assert lanes.send(job, 0, rows(b"a", b"b")) == (0, "held", 0, "")
     assert [message.value() for message in kafka.messages(job.topic)] == [b"a", b"b"]
 
 
-def test_another_history_is_refused(kafka: Cluster, job: Job) -> None:
+def test_another_history_is_refused(kafka: Cluster, job: LaneJob) -> None:
     lanes.send(later(job, 3), 0, rows(b"a"))
     assert lanes.send(later(job, 3, "other"), 0, rows(b"b")).outcome == "history"
     assert lanes.send(later(job, 2), 0, rows(b"b")).outcome == "history"
     assert len(kafka.messages(job.topic)) == 1
 
 
-def test_a_marker_that_is_gone_or_went_back_is_told(kafka: Cluster, job: Job) -> None:
+def test_a_marker_that_is_gone_or_went_back_is_told(kafka: Cluster, job: LaneJob) -> None:
     assert lanes.send(later(job, 1, required=frozenset({0})), 0, rows(b"a")).outcome == "missing"
     assert lanes.send(job, 0, rows(b"a")).outcome == "done"
     assert lanes.send(later(job, 5, expected={0: 4}), 0, rows(b"b")).outcome == "missing"
@@ -55,30 +55,30 @@ def test_a_marker_that_is_gone_or_went_back_is_told(kafka: Cluster, job: Job) ->
 
 
 @pytest.mark.parametrize("point", ["opened", "producing", "produced"])
-def test_an_older_owner_cannot_commit(kafka: Cluster, job: Job, monkeypatch: pytest.MonkeyPatch, point: str) -> None:
+def test_an_older_owner_cannot_commit(kafka: Cluster, job: LaneJob, monkeypatch: pytest.MonkeyPatch, point: str) -> None:
     def overtaken(reached: str, lane: int) -> None:
         if reached == point:
             Producer({**job.client, "transactional.id": f"{job.group}.{lane}"}).init_transactions(20)
 
-    monkeypatch.setattr(lanes, "passing", overtaken)
+    monkeypatch.setattr(lanes, "reach_point", overtaken)
     assert lanes.send(job, 0, rows(b"old")).outcome == "fenced"
     monkeypatch.undo()
     assert lanes.send(job, 0, rows(b"new")).outcome == "done"
     assert [message.value() for message in kafka.messages(job.topic)] == [b"new"]
 
 
-def test_a_message_that_the_topic_refuses_is_told(kafka: Cluster, job: Job) -> None:
-    small = Job(job.client, job.group, kafka.topic(**{"max.message.bytes": "1000"}), 0, "digest", "run", seconds=20)
+def test_a_message_that_the_topic_refuses_is_told(kafka: Cluster, job: LaneJob) -> None:
+    small = LaneJob(job.client, job.group, kafka.topic(**{"max.message.bytes": "1000"}), 0, "digest", "run", seconds=20)
     incompressible = uuid.uuid4().bytes * 200
     assert lanes.send(small, 0, rows(bytes(byte ^ (place % 251) for place, byte in enumerate(incompressible)) * 3)).outcome == "refused"
 
 
-def test_a_broker_that_is_not_there_is_tried_again_later(job: Job) -> None:
-    away = Job({**job.client, "bootstrap.servers": "127.0.0.1:1"}, job.group, job.topic, 0, "digest", "run", seconds=1)
+def test_a_broker_that_is_not_there_is_tried_again_later(job: LaneJob) -> None:
+    away = LaneJob({**job.client, "bootstrap.servers": "127.0.0.1:1"}, job.group, job.topic, 0, "digest", "run", seconds=1)
     assert lanes.send(away, 0, rows(b"a")).outcome == "later"
 
 
-def test_a_transaction_that_was_left_open_holds_nobody_up(kafka: Cluster, job: Job) -> None:
+def test_a_transaction_that_was_left_open_holds_nobody_up(kafka: Cluster, job: LaneJob) -> None:
     assert lanes.send(job, 0, rows(b"a")).outcome == "done"
     killed = Producer({**job.client, "transactional.id": f"{job.group}.0"})
     killed.init_transactions(20)

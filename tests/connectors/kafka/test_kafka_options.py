@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
+from tests.connectors.conftest import opened
 
 from millstream.connectors.kafka.connection import KafkaSecurity
 from millstream.connectors.kafka.source import KafkaSource
@@ -83,14 +84,14 @@ def test_a_password_that_was_written_out_does_not_come_out_again(tmp_path: Path)
         ("topic: t, format: string, schema: {a: int64}", "MS008", "one column of type string"),
         ("topic: t, format: xml", "MS008", "cannot be `xml`"),
         ("topic: t, format: string, key: {value: string}", "MS008", "of the key and of the value"),
-        ("topic: t, format: string, key_format: json", "MS008", "there is none"),
+        ("topic: t, format: string, key_format: json", "MS008", "`key_format` needs `key`"),
         ("topic: t, format: string, filter: 'valu > 3'", "MS024", "unknown column `valu`"),
-        ("topic: t, format: string, starting_offsets: soon", "MS008", "none of `earliest`"),
+        ("topic: t, format: string, starting_offsets: soon", "MS008", "not one of `earliest`"),
         ("topic: t, format: string, starting_offsets: {0: -5}", "MS008", "whole number"),
-        ("topic: t, format: string, consumer: {group.id: x}", "MS008", "not for `consumer` to set"),
+        ("topic: t, format: string, consumer: {group.id: x}", "MS008", "cannot be set in `consumer`"),
         ("topic: t, format: csv, schema: {a: int64}, envelope: debezium", "MS008", "not csv"),
         ("topic: t, format: string, tombstones: delete", "MS008", "needs `key`"),
-        ("topic: t, format: json, schema: {_op: string}, operation_header: dbz.op", "MS008", "makes `_op` itself"),
+        ("topic: t, format: json, schema: {_op: string}, operation_header: dbz.op", "MS008", "adds `_op` itself"),
         ("topic: t, format: string, bootstrap_servers: ''", "MS007", "needs `bootstrap_servers`"),
     ],
 )
@@ -140,6 +141,6 @@ def test_certificates_travel_as_text(tmp_path: Path) -> None:
 
 def test_the_least_of_several_readers_is_what_all_have_read() -> None:
     source = KafkaSource(topic="t", format="string")
-    assert source.reached(['{"t":{"0":5,"1":9}}', {"t": {"0": 7, "1": 2}}]) == {"t": {"0": 5, "1": 2}}
-    assert source.reached([{"t": {"0": 5, "1": 9}}, {"t": {"0": 7}}]) == {"t": {"0": 5}}
-    assert source.reached([{"t": {"0": 5}}]) == {"t": {"0": 5}}
+    assert opened(source).common_offset(['{"t":{"0":5,"1":9}}', {"t": {"0": 7, "1": 2}}]) == {"t": {"0": 5, "1": 2}}
+    assert opened(source).common_offset([{"t": {"0": 5, "1": 9}}, {"t": {"0": 7}}]) == {"t": {"0": 5}}
+    assert opened(source).common_offset([{"t": {"0": 5}}]) == {"t": {"0": 5}}

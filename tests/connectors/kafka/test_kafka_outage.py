@@ -15,13 +15,13 @@ from millstream.dev.kafka import start_broker
 from millstream.engine.engine import SparkEngine
 from millstream.observe.facts import Snapshot
 from millstream.observe.report import Report
-from millstream.plan.running import RunOptions
+from millstream.plan.run_options import RunOptions
 from millstream.plan.topology import Topology
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.server]
 TEXT = """
     sources:
       m:

@@ -13,10 +13,11 @@ import pytest
 from tests.servers.kafka import Cluster
 
 from millstream.engine.engine import SparkEngine
-from millstream.engine.realtime import RealTimeQuery
+from millstream.engine.run.real_time import RealTimeQuery
+from millstream.engine.run.state import QueryEvent
 from millstream.errors import MillstreamError
 from millstream.observe.report import Report
-from millstream.plan.running import RunOptions
+from millstream.plan.run_options import RunOptions
 from millstream.plan.topology import Topology
 
 if TYPE_CHECKING:
@@ -95,13 +96,14 @@ def test_after_a_stop_no_task_hands_anything_on(
 ) -> None:
     """Spark's own stop returns while tasks live on; the longest that one is seen to, it is waited for."""
     left: list[int] = []
-    end = RealTimeQuery._end
+    move = RealTimeQuery._move
 
-    def ending(self: RealTimeQuery, state: str) -> None:
-        left.append(self._active_tasks())
-        end(self, state)
+    def moving(self: RealTimeQuery, event: QueryEvent) -> None:
+        if event is QueryEvent.HALTED:
+            left.append(self._active_tasks())
+        move(self, event)
 
-    monkeypatch.setattr(RealTimeQuery, "_end", ending)
+    monkeypatch.setattr(RealTimeQuery, "_move", moving)
     source, target = kafka.topic(2), kafka.topic(1)
     text = TEXT.format(address=kafka.address, source=source, target=target, trigger="{type: real_time, every: 5s}")
     with running(spark, pipeline(text)):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.connectors.kafka.stage import Stage, stage
 
-from millstream.plan.query import Query
+from millstream.sql.check.query import Query
 
 pytestmark = pytest.mark.spark
 __all__ = ["stage"]

@@ -7,13 +7,12 @@ from collections.abc import Callable
 
 import pytest
 from confluent_kafka.admin import AclOperation
-from tests.servers.secured import PASSWORD, USER, Secured, secured
+from tests.servers.secured import PASSWORD, USER, Secured
 
 from millstream.errors import MillstreamError, RunError
 from millstream.observe.report import Report
 from millstream.plan.topology import Topology
 
-__all__ = ["secured"]
 pytestmark = pytest.mark.spark
 TEXT = """
     connections: {{kafka: {{bootstrap_servers: "{address}", security: {security}}}}}

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.connectors.kafka.stage import Stage, stage
 
-from millstream.connectors.kafka.sink import KafkaSink
+from millstream.connectors.kafka.sink import KafkaSinkRun
 
 pytestmark = pytest.mark.spark
 __all__ = ["stage"]
@@ -23,14 +23,14 @@ def test_epochs_follow_each_other_and_lanes_may_change(stage: Stage) -> None:
 
 
 def test_an_epoch_that_spark_repeats_is_not_written_again(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    commit = KafkaSink.commit
+    commit = KafkaSinkRun.commit
 
     def broken(self: Any, staged: Any, epoch: Any) -> None:
         commit(self, staged, epoch)
         raise OSError("the driver dies between the sink's commit and Spark's")
 
     with monkeypatch.context() as patched:
-        patched.setattr(KafkaSink, "commit", broken)
+        patched.setattr(KafkaSinkRun, "commit", broken)
         stage.code(20)
     stage.go(20)
     assert stage.once()

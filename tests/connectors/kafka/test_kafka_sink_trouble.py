@@ -15,8 +15,8 @@ import pytest
 from tests.connectors.kafka.stage import TEXT, Stage, stage
 from tests.servers.kafka import Cluster
 
-from millstream.connectors.kafka.sink import KafkaSink
-from millstream.connectors.kafka.writing import lanes
+from millstream.connectors.kafka.sink import KafkaSinkRun
+from millstream.connectors.kafka.worker import lanes
 from millstream.observe.report import Report
 from millstream.plan.topology import Topology
 
@@ -56,7 +56,7 @@ def test_of_two_copies_the_older_one_ends_and_no_row_comes_twice(stage: Stage) -
     text = TEXT.format(**values, sql="SELECT * FROM m").replace("trigger: {type: available_now}", "trigger: {type: continuous}")
     (stage.folder / "older").mkdir()
     (stage.folder / "older/p.yaml").write_text(text)
-    command = [sys.executable, "-m", "millstream.cli", "run", "p.yaml"]
+    command = [sys.executable, "-m", "millstream.cli", "run", "p.yaml", "--profile", "short"]
     older = subprocess.Popen(command, cwd=stage.folder / "older", stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     try:
         stage.send(20)
@@ -79,7 +79,7 @@ def test_a_lane_that_takes_too_long_says_which_option_helps(stage: Stage, monkey
             time.sleep(3.5)
 
     with monkeypatch.context() as patched:
-        patched.setattr(lanes, "passing", slow)
+        patched.setattr(lanes, "reach_point", slow)
         failure = stage.failure(20, options="lanes: 2, transaction_timeout: 1s")
     assert failure.code == "MS098" and "`transaction_timeout`" in failure.message
     assert stage.rows() == []
@@ -89,7 +89,7 @@ def test_a_lane_that_takes_too_long_says_which_option_helps(stage: Stage, monkey
 
 @pytest.mark.parametrize("again", [False, True])
 def test_a_topic_that_goes_away_in_the_middle_of_an_epoch_ends_the_run(stage: Stage, monkeypatch: pytest.MonkeyPatch, again: bool) -> None:
-    commit = KafkaSink.commit
+    commit = KafkaSinkRun.commit
 
     def meddling(self: Any, staged: Any, epoch: Any) -> None:
         if epoch.number == 1:
@@ -98,7 +98,7 @@ def test_a_topic_that_goes_away_in_the_middle_of_an_epoch_ends_the_run(stage: St
                 stage.kafka.topic(4, name=stage.target)
         commit(self, staged, epoch)
 
-    monkeypatch.setattr(KafkaSink, "commit", meddling)
+    monkeypatch.setattr(KafkaSinkRun, "commit", meddling)
     assert stage.code(70) in {"MS091", "MS094", "MS096"}  # by what is found missing first: the topic, its identity, or its markers
 
 

@@ -13,7 +13,7 @@ from tests.servers.kafka import Cluster
 
 from millstream.engine.engine import SparkEngine
 from millstream.errors import RunError
-from millstream.plan.running import RunOptions
+from millstream.plan.run_options import RunOptions
 from millstream.plan.topology import Topology
 
 if TYPE_CHECKING:

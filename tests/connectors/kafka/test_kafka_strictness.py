@@ -12,7 +12,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
 from millstream.clients.storage import LocalStorage
-from millstream.connectors.kafka.reading.rows import rows
+from millstream.connectors.kafka.read.rows import rows
+from millstream.connectors.kafka.schemas.registered import UnknownIds
 from millstream.connectors.kafka.source import KafkaSource
 from millstream.plan.components import REJECT, NodeContext
 
@@ -41,11 +42,11 @@ def test_both_ways_judge_alike(kind: Any, spark: SparkSession, tmp_path: Path) -
     context = NodeContext("m", tmp_path, LocalStorage(tmp_path))
     values = [value.encode() if isinstance(value, str) else value for value in VALUES[kind]]
     messages = spark.createDataFrame([(None, value, "t", 0, place, None) for place, value in enumerate(values)], MESSAGE).coalesce(1)
-    apart = [row[REJECT] is not None for row in rows(source, messages, replace(context, isolate=True)).collect()]
+    apart = [row[REJECT] is not None for row in rows(source, messages, replace(context, isolate=True), (), UnknownIds()).collect()]
     good = [place for place, bad in enumerate(apart) if not bad]
-    assert not _stops(rows(source, messages.where(F.col("offset").isin(good)), context))
+    assert not _stops(rows(source, messages.where(F.col("offset").isin(good)), context, (), UnknownIds()))
     for place in set(range(len(values))) - set(good):
-        assert _stops(rows(source, messages.where(f"offset = {place}"), context)), VALUES[kind][place]
+        assert _stops(rows(source, messages.where(f"offset = {place}"), context, (), UnknownIds())), VALUES[kind][place]
     assert 2 < len(good) < len(values) - 2
 
 

@@ -18,7 +18,7 @@ from google.protobuf.message_factory import GetMessageClass
 from tests.servers.kafka import Cluster
 from tests.servers.registry import Schemas
 
-from millstream.formats import protobuf, protobufwriting, protoc
+from millstream.formats import protobuf, protobuf_writer, protoc
 from millstream.observe.report import Report
 from millstream.plan.topology import Topology
 
@@ -47,7 +47,7 @@ ROW = {"id": 1, "kind": "GIFT", "lines": [{"article": "a", "count": 2}], "prices
 
 @pytest.fixture
 def orders() -> Any:
-    compiled = protoc.compiled(ORDERS, {})
+    compiled = protoc.compile_schema(ORDERS, {})
     message = GetMessageClass(protobuf.message_of(compiled, "shop.Order"))()
     message.id, message.kind, message.large, message.raw = 1, 1, 1 << 63, b"\xff"
     message.lines.add(article="a", count=2)
@@ -67,7 +67,7 @@ def test_the_second_message_of_a_file_is_read_by_its_name(
 ) -> None:
     topic = kafka.topic()
     _sent(kafka, registry, orders, topic)
-    other = GetMessageClass(protobuf.message_of(protoc.compiled(ORDERS, {}), "shop.Other"))(text="x").SerializeToString()
+    other = GetMessageClass(protobuf.message_of(protoc.compile_schema(ORDERS, {}), "shop.Other"))(text="x").SerializeToString()
     kafka.send(topic, [b"\x00\x00\x00\x00\x01\x00" + other, b"\x00\x00\x00\x00\x01\x02\x02\xff\xff", b"no"])
     rows = read(f"topic: {topic}, schema_registry: '{registry.url}', format: protobuf, record: shop.Order", isolate=True)
     assert rows == [{**ROW, "note": None, "at": "2023-11-14T22:13:20.000000Z", "raw": "/w=="}]
@@ -90,7 +90,7 @@ def test_messages_go_round(
     run(pipeline(text))
     found = registry.client.version(f"{target}-value")
     assert found is not None
-    copy = GetMessageClass(protobuf.message_of(protoc.compiled(found.schema.text, {}), "shop.Copy"))
+    copy = GetMessageClass(protobuf.message_of(protoc.compile_schema(found.schema.text, {}), "shop.Copy"))
     judge = ProtobufDeserializer(copy, {"use.deprecated.format": False})
     (message,) = kafka.messages(target)
     seen = judge(message.value(), SerializationContext(target, MessageField.VALUE))
@@ -113,24 +113,24 @@ def test_a_file_that_is_no_schema_is_told(tmp_path: Path) -> None:
     from millstream.connectors.kafka.source import KafkaSource
 
     (tmp_path / "x.desc").write_bytes(b"\xff")
-    for name, said in {"x.desc": "no compiled schema", "y.proto": "cannot be read"}.items():
+    for name, said in {"x.desc": "not a compiled schema", "y.proto": "cannot be read"}.items():
         source = KafkaSource(bootstrap_servers="h:1", topic="t", format="protobuf", schema_file=tmp_path / name)
         assert source.output() is None
         assert [said in problem.message for problem in source.problems({}, tmp_path)] == [True]
 
 
 def test_numbers_stay_with_their_names() -> None:
-    first = protobufwriting.schema_of(pa.schema([("a", pa.int64()), ("b", pa.string())]), "x.R")
-    before = protoc.compiled(first, {})
-    second = protobufwriting.schema_of(pa.schema([("c", pa.bool_()), ("b", pa.string())]), "x.R", before)
+    first = protobuf_writer.schema_of(pa.schema([("a", pa.int64()), ("b", pa.string())]), "x.R")
+    before = protoc.compile_schema(first, {})
+    second = protobuf_writer.schema_of(pa.schema([("c", pa.bool_()), ("b", pa.string())]), "x.R", before)
     assert "optional string b = 2;" in first and "optional string b = 2;" in second
     assert "optional bool c = 3;" in second
 
 
 def test_the_compiled_schema_holds_its_imports() -> None:
     main = 'syntax = "proto3"; import "inner.proto"; message Outer { Inner inner = 1; }'
-    compiled = protoc.compiled(main, {"inner.proto": 'syntax = "proto3"; message Inner { int32 x = 1; }'})
+    compiled = protoc.compile_schema(main, {"inner.proto": 'syntax = "proto3"; message Inner { int32 x = 1; }'})
     assert protobuf.columns(compiled) == pa.schema([("inner", pa.struct([("x", pa.int32())]))])
     assert base64.b64encode(compiled)
     with pytest.raises(ValueError, match="compiler"):
-        protoc.compiled("no proto", {})
+        protoc.compile_schema("no proto", {})

@@ -16,9 +16,9 @@ import trustme
 from tests.servers.kafka import Cluster
 from tests.servers.registry import Schemas, record
 
-from millstream.clients.schemaregistry import SchemaRegistry
-from millstream.clients.schemas import Schema
-from millstream.connectors.kafka.schemas import registry as options
+from millstream.clients.registered_schemas import Schema
+from millstream.clients.schema_registry import SchemaRegistry
+from millstream.connectors.kafka import registry as options
 from millstream.errors import RunError, TransientError
 
 Rows = list[dict[str, Any]]

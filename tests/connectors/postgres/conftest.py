@@ -6,12 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from tests.servers.postgres import Database, postgres
+from tests.servers.postgres import Database
 
 from millstream.observe.report import Report
 from millstream.plan.topology import Topology
-
-__all__ = ["postgres"]
 
 PIPELINE = """
     connections: {{postgres: {connection}}}

@@ -153,7 +153,7 @@ def test_names_are_names_whatever_they_hold(postgres: Database, pipeline: Callab
     [
         (f"soft_delete: {'x' * 70}", "63"),
         ("update_where: {v: '; DROP'}", "cannot be `; DROP`"),
-        ("types: {id: 'int); DROP TABLE x'}", "not a type's name"),
+        ("types: {id: 'int); DROP TABLE x'}", "not a type name"),
     ],
 )
 def test_options_that_cannot_be_meant_are_refused(write: Callable[..., Any], option: str, said: str) -> None:

@@ -13,9 +13,9 @@ import pyarrow as pa
 import pytest
 from tests.servers.postgres import Database
 
-from millstream.connectors.postgres.writing import staging
-from millstream.connectors.postgres.writing.committing import Work, commit, discard, sweep
-from millstream.connectors.postgres.writing.ledger import Ledger
+from millstream.connectors.postgres.worker import staging
+from millstream.connectors.postgres.write.commit import Work, commit, discard, sweep
+from millstream.connectors.postgres.write.ledger import Ledger
 from millstream.errors import MillstreamError, TransientError
 from millstream.plan.components import Epoch, LedgerEntry
 
@@ -31,7 +31,7 @@ class Place:
 
     def staged(self, *ids: int, prefix: str = "stage_a") -> staging.Attempt:
         """What a task does with its rows."""
-        job = staging.Job(self.postgres.address.text, f'"{self.schema}"', prefix, "id bigint")
+        job = staging.StagingJob(self.postgres.address.text, f'"{self.schema}"', prefix, "id bigint")
         return staging._stage(job, pa.RecordBatch.from_pydict({"id": list(ids)}), iter(()))
 
     def work(self, *attempts: staging.Attempt, table: str = "t") -> Work:

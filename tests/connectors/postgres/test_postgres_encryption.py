@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 import trustme
 
-from millstream.clients.postgres import PostgresOptions, arrow, connected
+from millstream.clients.postgres import PostgresOptions, arrow, open_connection
 from millstream.dev.postgres import NAME, Postgres, start_postgres
 from millstream.errors import RunError
+
+pytestmark = pytest.mark.server
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +41,7 @@ def options(server: Postgres, **more: object) -> PostgresOptions:
 def test_it_is_encrypted(server: tuple[Postgres, Path], mode: str) -> None:
     address = options(server[0], sslmode=mode, ssl_root_cert=server[1] / "ca.pem").address()
     query = "SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()"
-    with connected(address) as connection:
+    with open_connection(address) as connection:
         assert connection.execute(query).fetchone() == (True,)
     with arrow(address) as connection, connection.cursor() as cursor:
         cursor.execute(query)
@@ -48,11 +50,11 @@ def test_it_is_encrypted(server: tuple[Postgres, Path], mode: str) -> None:
 
 def test_another_authority_is_refused(server: tuple[Postgres, Path]) -> None:
     address = options(server[0], sslmode="verify-ca", ssl_root_cert=server[1] / "other.pem").address()
-    with pytest.raises(RunError, match=r"MS111.*certificate"), connected(address):
+    with pytest.raises(RunError, match=r"MS111.*certificate"), open_connection(address):
         pass
 
 
 def test_another_host_is_refused(server: tuple[Postgres, Path]) -> None:
     address = options(server[0], host="127.0.0.1", sslmode="verify-full", ssl_root_cert=server[1] / "ca.pem").address()
-    with pytest.raises(RunError, match=r"MS111"), connected(address):
+    with pytest.raises(RunError, match=r"MS111"), open_connection(address):
         pass

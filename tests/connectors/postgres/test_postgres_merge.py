@@ -9,11 +9,11 @@ import psycopg
 import pytest
 from tests.servers.postgres import Database
 
-from millstream.connectors.postgres.writing.columns import Column
-from millstream.connectors.postgres.writing.merging import Merge
-from millstream.connectors.postgres.writing.target import Wanted, fitting
+from millstream.connectors.postgres.write.columns import StagedColumn
+from millstream.connectors.postgres.write.merge import Merge
+from millstream.connectors.postgres.write.target import Wanted, prepare_table
 
-ID, V = Column("id", "bigint", "bigint"), Column("v", "text", "text")
+ID, V = StagedColumn("id", "bigint", "bigint"), StagedColumn("v", "text", "text")
 Merging = Callable[..., list[tuple[Any, ...]]]
 
 
@@ -28,7 +28,7 @@ def merge(postgres: Database) -> Merging:
             connection.execute("CREATE TEMPORARY TABLE staged (id bigint, v text, _op text) ON COMMIT DROP")
             connection.execute(f"INSERT INTO staged VALUES {', '.join(rows)}")
             columns = (ID, V) if " v " in table else (ID,)
-            target = fitting(connection, Wanted(schema, "t", ("id",), create=False, evolve="fail"), columns, held=False)
+            target = prepare_table(connection, Wanted(schema, "t", ("id",), create=False, evolve="fail"), columns, held=False)
             for statement in Merge(target, columns, "upsert", "_op", time=time, **options).statements(["staged"]):
                 connection.execute(statement)
             return connection.execute(f"SELECT * FROM {schema}.t ORDER BY id").fetchall()

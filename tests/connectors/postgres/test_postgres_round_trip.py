@@ -14,8 +14,8 @@ from tests.connectors.postgres.trip import TRANSACTIONS, trip
 from tests.servers.postgres import Database
 
 from millstream.observe.report import Report
-from millstream.plan import carrying
 from millstream.plan.topology import Topology
+from millstream.sql.rewrites import changelog
 
 pytestmark = pytest.mark.spark
 Pipeline = Callable[..., Topology]
@@ -53,6 +53,6 @@ def test_an_update_that_no_longer_passes_takes_the_row_back(postgres: Database, 
 def test_a_condition_that_only_filters_leaves_it_behind(
     postgres: Database, pipeline: Pipeline, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(carrying, "passing", lambda condition, op: f"({condition})")
+    monkeypatch.setattr(changelog, "passing", lambda condition, op: f"({condition})")
     found = rows_that_stop_passing(postgres, pipeline, run)
     assert list(found) == ["some"] and sorted(found["some"]) == [(2, 20), (3, 30)]

@@ -39,7 +39,7 @@ def transaction(chance: random.Random) -> tuple[list[Any], int]:
 @contextmanager
 def running(folder: Path, name: str) -> Iterator[subprocess.Popen[bytes]]:
     """The pipeline, until it is killed."""
-    command, quiet = [sys.executable, "-m", "millstream.cli", "run", f"{name}.yaml"], subprocess.DEVNULL
+    command, quiet = [sys.executable, "-m", "millstream.cli", "run", f"{name}.yaml", "--profile", "short"], subprocess.DEVNULL
     with (folder / "log").open("ab") as log, subprocess.Popen(command, cwd=folder, start_new_session=True, stdout=quiet, stderr=log) as one:
         try:
             yield one

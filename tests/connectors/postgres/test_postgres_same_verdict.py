@@ -6,15 +6,13 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from tests.connectors.postgres.conftest import postgres
 from tests.servers.postgres import Database
 
-from millstream.connectors.postgres.sink import PostgresSink
+from millstream.connectors.postgres.sink import PostgresSink, PostgresSinkRun
 from millstream.errors import MillstreamError
 from millstream.observe.report import Report
 from millstream.plan.topology import Topology
 
-__all__ = ["postgres"]
 pytestmark = pytest.mark.spark
 TEXT = """
     connections: {{postgres: {connection}}}
@@ -38,7 +36,7 @@ class Family:
         return self._run(self._load(TEXT.format(connection=self.database.connection, schema=self.schema)), **options)
 
     def killed(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        commit = PostgresSink.commit
+        commit = PostgresSinkRun.commit
 
         def dying(sink: Any, staged: Any, epoch: Any) -> None:
             if epoch.sink == "pg":
@@ -46,7 +44,7 @@ class Family:
             commit(sink, staged, epoch)
 
         with monkeypatch.context() as patched:
-            patched.setattr(PostgresSink, "commit", dying)
+            patched.setattr(PostgresSinkRun, "commit", dying)
             with pytest.raises(MillstreamError):
                 self.go()
         assert self.counts() == (0, 1)
@@ -79,7 +77,7 @@ def test_a_row_that_passed_is_not_lost_in_silence_when_its_parent_goes(family: F
 
 
 def test_judged_anew_a_row_is_in_both_places(family: Family, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(PostgresSink, "judges_by_target", False)
+    monkeypatch.setattr(PostgresSink, "target_rejects", False)
     family.killed(monkeypatch)
     family.database.run(f"INSERT INTO {family.schema}.p VALUES (2)")
     family.go()

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 from tests.servers.postgres import Database
 
-from millstream.connectors.postgres.writing.trial import TABLE, Trial, refused
+from millstream.connectors.postgres.worker.row_probe import TABLE, Trial, find_refused
 
 
 @pytest.mark.parametrize("bad", [[], [0], [99], [0, 1, 2], [49, 50], [3, 97, 98, 99], list(range(100))])
@@ -17,7 +17,7 @@ def test_every_bad_row_is_found_and_none_is_written(postgres: Database, bad: lis
     trial = Trial(postgres.address.text, "id bigint", (f"INSERT INTO {schema}.t SELECT id FROM {TABLE}",), ("id",))
     batch = pa.RecordBatch.from_pydict({"id": [-1 if number in bad else number for number in range(100)]})
     with adbc.connect(trial.address) as connection:
-        found = dict(refused(connection, trial, batch))
+        found = dict(find_refused(connection, trial, batch))
     assert sorted(found) == bad and all("check constraint" in reason for reason in found.values())
     assert postgres.rows(f"SELECT count(*) FROM {schema}.t") == [(0,)]
 
@@ -25,4 +25,4 @@ def test_every_bad_row_is_found_and_none_is_written(postgres: Database, bad: lis
 def test_what_no_row_is_to_blame_for_is_no_reject(postgres: Database) -> None:
     trial = Trial(postgres.address.text, "id bigint", (f"INSERT INTO nowhere SELECT id FROM {TABLE}",), ("id",))
     with adbc.connect(trial.address) as connection, pytest.raises(adbc.Error, match="nowhere"):
-        list(refused(connection, trial, pa.RecordBatch.from_pydict({"id": [1]})))
+        list(find_refused(connection, trial, pa.RecordBatch.from_pydict({"id": [1]})))

@@ -14,7 +14,7 @@ from millstream.errors import Diagnostic, MillstreamError
 from millstream.observe.report import Report
 from millstream.plan.topology import Topology
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.server]
 TEXT = """
     connections: {{postgres: {connection}}}
     sources: {{rows: {{type: memory, rows: {rows}, rows_per_epoch: 1}}}}
@@ -88,7 +88,7 @@ def test_a_table_that_vanishes_stops_it_and_is_not_made_again_in_silence(
 
 @pytest.mark.parametrize(
     ("rows", "options", "said"),
-    [("[{id: 1, _op: i}]", "create: true", "receives a changelog"), ("[{id: 1}]", "mode: upsert", "is to upsert")],
+    [("[{id: 1, _op: i}]", "create: true", "receives a changelog"), ("[{id: 1}]", "mode: upsert", "upserts")],
 )
 def test_a_key_that_is_missing_is_told(
     postgres: Database, pipeline: Callable[..., Topology], run: Callable[..., Report], rows: str, options: str, said: str

@@ -10,17 +10,15 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from tests.connectors.postgres.conftest import postgres
 from tests.servers.postgres import Database
 
 from millstream import read_committed
-from millstream.connectors.postgres.writing.ledger import Ledger
+from millstream.connectors.postgres.write.ledger import Ledger
 from millstream.errors import RunError
 from millstream.observe.report import Report
 from millstream.plan.components import Epoch, LedgerEntry
 from millstream.plan.topology import Topology
 
-__all__ = ["postgres"]
 pytestmark = pytest.mark.spark
 TEXT = """
     connections: {{postgres: {connection}}}
@@ -107,7 +105,7 @@ def test_another_server_that_is_empty_is_noticed(stage: Stage, postgres: Databas
 def test_a_job_that_is_done_asks_the_database(stage: Stage, postgres: Database) -> None:
     stage.text = TEXT.replace("max_files", "mode: {{type: bounded}}, max_files")
     stage.go(2)
-    assert "nothing left to do" in stage.go().notes[0]
+    assert "nothing is left to do" in stage.go().notes[0]
     postgres.run(f"DROP SCHEMA {stage.schema}_own CASCADE")
     assert [each[:5] for each in stage.refused()] == ["MS140", "MS140"]
 

@@ -9,13 +9,11 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 from tests.connectors.postgres_source.follower import Follower
-from tests.servers.postgres import Database, postgres
+from tests.servers.postgres import Database
 
 from millstream import committed_files
 from millstream.observe.report import Report
 from millstream.plan.topology import Topology
-
-__all__ = ["postgres"]
 
 Rows = list[dict[str, Any]]
 PIPELINE = """

@@ -30,25 +30,25 @@ class Follower:
         self.context = NodeContext("t", folder, LocalStorage(folder / "node"), pipeline="p")
         self.schema: pa.Schema | None = None
         self.at: dict[str, Any] = {"chunk": 0}
-        self._feed: Any = None
+        self._reader: Any = None
 
     def prepare(self) -> None:
         """What a start does: slot and publication."""
-        if self._feed is None:
-            self.schema = self.schema or self.source.discover(None, self.context)  # type: ignore[arg-type]
+        if self._reader is None:
+            self.schema = self.schema or self.source.open(self.context).discover(None)  # type: ignore[arg-type]
             pinned = NodeContext("t", self.context.directory, self.context.storage, pipeline="p", schema=self.schema)
-            self._feed, _ = self.source._feed(None, pinned)  # type: ignore[arg-type]
+            self._reader, _ = self.source.open(pinned).open_reader(None)  # type: ignore[arg-type]
 
     def plan(self) -> dict[str, Any]:
         """How far the next epoch goes."""
         self.prepare()
-        found: dict[str, Any] = self._feed.latest()
+        found: dict[str, Any] = self._reader.latest()
         return found
 
     def rows(self, end: dict[str, Any], start: dict[str, Any] | None = None) -> Rows:
         """What an epoch reads."""
-        parts = self._feed.parts(start or self.at, end)
-        return [row for part in parts for batch in self._feed.read(part) for row in batch.to_pylist()]
+        parts = self._reader.parts(start or self.at, end)
+        return [row for part in parts for batch in self._reader.read(part) for row in batch.to_pylist()]
 
     def epoch(self, commit: bool = True) -> Rows:
         """The next epoch's rows, committed."""
@@ -56,7 +56,7 @@ class Follower:
         found = self.rows(end)
         if commit:
             self.at = end
-            self.source.committed(None, end, self.context)  # type: ignore[arg-type]
+            self.source.open(self.context).on_commit(None, end)  # type: ignore[arg-type]
         return found
 
 

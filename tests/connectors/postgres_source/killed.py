@@ -9,11 +9,11 @@ from pathlib import Path
 SABOTAGE = """
 import os, signal, sys
 from pathlib import Path
-from millstream.connectors.file.sink import FileSink
-from millstream.connectors.postgres.source import PostgresSource
-from millstream.engine import epochs
+from millstream.connectors.file.sink import FileSinkRun
+from millstream.connectors.postgres.source import PostgresSourceRun
+from millstream.engine.epoch.loop import EpochLoop
 where, number = sys.argv[1], int(sys.argv[2])
-stage, commit, run, committed = FileSink.stage, FileSink.commit, epochs.EpochLoop._run, PostgresSource.committed
+stage, commit, run, committed = FileSinkRun.stage, FileSinkRun.commit, EpochLoop._run, PostgresSourceRun.on_commit
 def die():
     os.killpg(os.getpgid(0), signal.SIGKILL)
 def dying(self, work, epoch):
@@ -22,11 +22,11 @@ def dying(self, work, epoch):
 def ran(self, frame, n):
     run(self, frame, n)
     if where == "before-spark" and n == number: die()
-def told(self, spark, offset, context):
+def told(self, spark, offset):
     if where == "before-telling": die()
-    committed(self, spark, offset, context)
-FileSink.commit, epochs.EpochLoop._run, PostgresSource.committed = dying, ran, told
-sys.argv = ["millstream", "run", "p.yaml"]
+    committed(self, spark, offset)
+FileSinkRun.commit, EpochLoop._run, PostgresSourceRun.on_commit = dying, ran, told
+sys.argv = ["millstream", "run", "p.yaml", "--profile", "short"]
 from millstream.cli import main
 main()
 """

@@ -77,5 +77,5 @@ def test_a_cursor_is_followed_over_runs(postgres: Database, table: str, read: Re
 
 def test_a_table_is_a_plain_frame_too(postgres: Database, pairs: str, spark: Any, context: Callable[..., NodeContext]) -> None:
     login = {"host": "127.0.0.1", "port": postgres.server.port, "database": NAME, "user": NAME, "password": NAME}
-    frame = PostgresSource(table=pairs, where="b > 10", partitions=3, **login).table(spark, context())
+    frame = PostgresSource(table=pairs, where="b > 10", partitions=3, **login).open(context()).table(spark)
     assert frame.count() == 990 and frame.rdd.getNumPartitions() == 3

@@ -17,7 +17,7 @@ from tests.connectors.postgres_source.killed import start
 from tests.servers.postgres import Database
 
 from millstream.connectors.file.sink import FileSink
-from millstream.engine.epochs import EpochLoop
+from millstream.engine.epoch.loop import EpochLoop
 from millstream.errors import RunError
 from millstream.plan.topology import Topology
 
@@ -68,7 +68,7 @@ def test_wherever_a_run_ends_every_change_comes_once(
     assert ops(delivered(tmp_path)) == [("i", 1, "a"), ("i", 2, "b")]
     before = confirmed(postgres)
     postgres.run(f"UPDATE {table} SET id = 3 WHERE id = 2")
-    attempt(EpochLoop, "_note")  # the sink has the epoch, Spark does not
+    attempt(EpochLoop, "_finish")  # the sink has the epoch, Spark does not
     assert confirmed(postgres) == before
     postgres.run(f"DELETE FROM {table} WHERE id = 1")
     assert start(tmp_path, "before-telling") == -signal.SIGKILL  # Spark has the epoch, and nobody was told

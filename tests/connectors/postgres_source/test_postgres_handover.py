@@ -11,8 +11,8 @@ import pytest
 from tests.connectors.postgres_source.follower import Follower, ops
 from tests.servers.postgres import Database
 
-from millstream.connectors.postgres.reading.decoding import Seen
-from millstream.connectors.postgres.reading.spool import Spool
+from millstream.connectors.postgres.read.decoding import Seen
+from millstream.connectors.postgres.read.spool import Spool
 
 Follow = Callable[..., Follower]
 

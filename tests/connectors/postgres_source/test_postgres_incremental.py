@@ -26,17 +26,18 @@ class Poller:
         login = {"host": "127.0.0.1", "port": postgres.server.port, "database": NAME, "user": NAME, "password": NAME}
         mode = {"type": "incremental", "cursor": options.pop("cursor", "at"), **options.pop("mode", {})}
         source = PostgresSource(table=table, mode=mode, partitions=2, **login, **options)
-        self.feed, _ = source._feed(None, NodeContext("t", folder, LocalStorage(folder), primary_key=key))  # type: ignore[arg-type]
-        self.at = self.feed.first()
+        context = NodeContext("t", folder, LocalStorage(folder), find_key=lambda: key)
+        self.reader, _ = source.open(context).open_reader(None)  # type: ignore[arg-type]
+        self.at = self.reader.first()
 
     def epoch(self) -> Rows:
-        end = self.feed.latest()
+        end = self.reader.latest()
         found = self.between(self.at, end) if end != self.at else []
         self.at = end
         return found
 
     def between(self, start: Any, end: Any) -> Rows:
-        return [row for part in self.feed.parts(start, end) for batch in self.feed.read(part) for row in batch.to_pylist()]
+        return [row for part in self.reader.parts(start, end) for batch in self.reader.read(part) for row in batch.to_pylist()]
 
 
 @pytest.fixture
@@ -84,8 +85,8 @@ def test_many_rows_are_read_in_parts_and_again_after_a_crash(postgres: Database,
     at = "'2026-01-01'::timestamptz + n / 100 * interval '1 s'"
     postgres.run(f"INSERT INTO {events} SELECT md5(n::text), 1, {at} FROM generate_series(1, 45000) n")
     poller = Poller(postgres, events, tmp_path, where="part = 1")
-    end = poller.feed.latest()
-    assert len(poller.feed.parts(poller.at, end)) > 1
+    end = poller.reader.latest()
+    assert len(poller.reader.parts(poller.at, end)) > 1
     first = poller.epoch()
     assert len(set(ids(first))) == len(first) == 45000
     again = Poller(postgres, events, tmp_path, where="part = 1")

@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 from millstream.clients.storage import LocalStorage
-from millstream.connectors.postgres.reading.places import Place, RemotePlace, opened
-from millstream.connectors.postgres.reading.spool import Chunk, Spool
+from millstream.connectors.postgres.read.folder import RemoteFolder, SpoolFolder, open_folder
+from millstream.connectors.postgres.read.spool import Chunk, Spool
 from millstream.errors import TransientError
 
 
-@pytest.mark.parametrize("kind", [LocalStorage, lambda path: RemotePlace(f"file://{path}")], ids=["local", "remote"])
+@pytest.mark.parametrize("kind", [LocalStorage, lambda path: RemoteFolder(f"file://{path}")], ids=["local", "remote"])
 def test_a_manifest_is_put_once(kind: type[LocalStorage], tmp_path: Path) -> None:
-    place: Place = kind(tmp_path)
+    place: SpoolFolder = kind(tmp_path)
     spool = Spool(place)
     assert spool.last() is None and place.read("spool/x") is None and place.names("spool") == []
     assert spool.add(Chunk(1, 5, 7, files=("a",))) == spool.last()
@@ -25,5 +25,5 @@ def test_a_manifest_is_put_once(kind: type[LocalStorage], tmp_path: Path) -> Non
 
 
 def test_a_folder_is_opened_by_its_address(tmp_path: Path) -> None:
-    assert isinstance(opened(str(tmp_path)), LocalStorage)
-    assert isinstance(opened(f"file://{tmp_path}"), LocalStorage)
+    assert isinstance(open_folder(str(tmp_path)), LocalStorage)
+    assert isinstance(open_folder(f"file://{tmp_path}"), LocalStorage)

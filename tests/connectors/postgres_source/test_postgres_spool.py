@@ -11,9 +11,9 @@ import pytest
 from tests.connectors.postgres_source.follower import Follower, code, ops
 from tests.servers.postgres import Database
 
-from millstream.connectors.postgres.reading import changes
-from millstream.connectors.postgres.reading.slots import Names, advance
-from millstream.connectors.postgres.reading.spool import Spool
+from millstream.connectors.postgres.read import changes
+from millstream.connectors.postgres.read.slots import Names, advance
+from millstream.connectors.postgres.read.spool import Spool
 from millstream.errors import RunError, TransientError
 
 Follow = Callable[..., Follower]
@@ -49,7 +49,7 @@ def test_the_slot_stays_until_rows_are_committed(postgres: Database, table: str,
     assert not list(follower.context.directory.rglob("*.arrow")) and len(list(follower.context.directory.rglob("spool/*.json"))) == 1
     assert follower.epoch() == []
     after = confirmed(postgres, follower)
-    follower.source.committed(None, follower.at, follower.context)  # type: ignore[arg-type]  # told twice, as after a crash
+    follower.source.open(follower.context).on_commit(None, follower.at)  # type: ignore[arg-type]  # told twice, as after a crash
     assert confirmed(postgres, follower) == after
 
 
@@ -165,4 +165,4 @@ def test_two_queries_spool_one_stream(postgres: Database, table: str, follow: Fo
     end = max(ends, key=lambda offset: offset["chunk"])
     assert first.rows(end) == second.rows(end)
     assert [row["id"] for row in first.rows(end)] == list(range(15))
-    assert first.source.reached([{"chunk": 2}, {"chunk": 1}]) == {"chunk": 1}
+    assert first.source.open(first.context).common_offset([{"chunk": 2}, {"chunk": 1}]) == {"chunk": 1}

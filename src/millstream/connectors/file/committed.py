@@ -1,4 +1,4 @@
-"""What a file sink has committed: for readers that want no more and no less, also while the sink is writing."""
+"""Lists the committed files of a file sink, also while the sink is writing."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from millstream.clients.storage import Storage, open_storage
-from millstream.connectors.file.manifests import Manifests, Move, keys
+from millstream.connectors.file.write.manifests import Manifests, Move, keys
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -19,16 +19,15 @@ _LOOKS = 5
 
 
 def committed_files(path: str, spark: SparkSession | None = None) -> list[str]:
-    """The committed files under a sink's path, in the order of their epochs; of each epoch all, also while the sink writes. A path that
-    is not local needs a running session.
+    """The committed files under a sink's path, in the order of their epochs; each epoch completely, also while the sink writes. A path
+    that is not local needs a running session.
 
-    A file whose commit is younger than its rename is listed in the place where it still is. Should it move before it is opened, list
-    again.
+    A file that is committed but not yet renamed is listed at its current path. If it moves before it is opened, list again.
     """
     root = open_storage(path, spark)
     commits = heapq.merge(*(_commits(root, key) for key in keys(root)))
     moves = [move for _, _, files in commits for move in files]
-    there = set(root.files())  # listed when the commits are known: their files are here or have moved on since
+    there = set(root.files())  # listed after the commits were read: their files are here or have moved since
     return [f"{root.url}/{place}" for move in moves if (place := _place(root, there, move))]
 
 
@@ -37,7 +36,7 @@ def _commits(root: Storage, key: str) -> Iterator[tuple[int, str, tuple[Move, ..
 
 
 def _place(root: Storage, there: set[str], move: Move) -> str:
-    """Where a committed file is; empty when somebody has removed it. It moves once, and never back."""
+    """The path of a committed file; empty when it was removed. It moves once, and never back."""
     if move.target in there:
         return move.target
     if root.exists(move.source):
@@ -46,9 +45,9 @@ def _place(root: Storage, there: set[str], move: Move) -> str:
 
 
 def read_committed(path: str) -> pa.Table:
-    """The committed rows of Parquet files on this machine, directories' columns included; no columns when nothing is committed."""
+    """The committed rows of local Parquet files, including the columns of directories; no columns when nothing is committed."""
     for _ in range(_LOOKS):
-        with suppress(FileNotFoundError):  # a file has moved to its place since it was listed
+        with suppress(FileNotFoundError):  # a file has moved since it was listed
             return _read(path)
     return _read(path)
 
@@ -62,5 +61,5 @@ def _read(path: str) -> pa.Table:
         return pa.table({})
     options = ds.FileSystemFactoryOptions(partition_base_dir=root.url, partitioning=ds.HivePartitioning.discover())
     factory = ds.FileSystemDatasetFactory(LocalFileSystem(), files, ds.ParquetFileFormat(), options)
-    # columns may have come and gone over time: the table has all of them
+    # columns may differ between files: the table has all of them
     return factory.finish(factory.inspect(promote_options="permissive", fragments=None)).to_table()

@@ -1,4 +1,4 @@
-"""The file formats, and what each needs to be told so that nothing is lost or guessed: Spark's own options, the user's on top."""
+"""The file formats, and the Spark options of each that avoid lost or guessed values; the user's options override them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ WriteFormat = Annotated[
 
 
 def _texts(value: Any) -> Any:
-    """`header: true` and `maxColumns: 5` are texts to Spark."""
+    """Spark needs `header: true` and `maxColumns: 5` as texts."""
     if not isinstance(value, dict):
         return value
     return {name: _text(option) for name, option in value.items()}
@@ -37,15 +37,15 @@ FormatOptions = Annotated[dict[str, str], BeforeValidator(_texts)]
 """Options of Spark's reader or writer for the format."""
 
 _QUOTES = {"escape": '"'}
-"""A quote inside quotes is doubled, as RFC 4180 and nearly every program have it; Spark's own default is a backslash."""
-DEAR = frozenset({"csv", "json", "text", "avro"})
-"""Formats whose parsing costs more than keeping the rows."""
+"""A quote inside quotes is doubled, as RFC 4180 and most programs do; Spark's own default is a backslash."""
+EXPENSIVE = frozenset({"csv", "json", "text", "avro"})
+"""Formats whose parsing costs more than caching the rows."""
 
 ROWS_CAN_BE_BAD = frozenset({"csv", "json"})
-"""Formats that are read row by row; in the others a whole file is good or broken."""
+"""Formats that are read row by row; in the others a file is valid or invalid as a whole."""
 
 READING: dict[str, dict[str, str]] = {
-    # `columnPruning` off: a row that is too short is found even when its last columns are not wanted
+    # `columnPruning` off: a row that is too short is found even when its last columns are not selected
     "csv": {"header": "true", "columnPruning": "false", **_QUOTES},
 }
 INFERRING: dict[str, dict[str, str]] = {
@@ -54,13 +54,13 @@ INFERRING: dict[str, dict[str, str]] = {
     "parquet": {"mergeSchema": "true"},
     "orc": {"mergeSchema": "true"},
 }
-# spark writes times to the millisecond unless told otherwise, and leaves nulls out
+# by default Spark writes times in milliseconds and omits nulls
 _TIMES = {"timestampFormat": _TIME, "timestampNTZFormat": _LOCAL_TIME}
 WRITING: dict[str, dict[str, str]] = {
     "csv": {"header": "true", **_QUOTES, **_TIMES},
     "json": {"ignoreNullFields": "false", **_TIMES},
 }
-# how many bytes of shuffled rows make a byte of the file; measured, for files that compress neither well nor badly
+# bytes of shuffled rows per byte of the file; measured with files of average compressibility
 SHUFFLED_PER_BYTE = {"json": 0.5, "csv": 0.7}
 
 

@@ -1,4 +1,4 @@
-"""Made-up columns of numbers, times and truth values."""
+"""Generated columns of numbers, times and booleans."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import pyarrow as pa
 from pydantic import AfterValidator, Field, model_validator
 
-from millstream.connectors.generator.dice import ROW, Dice, Finite, GeneratedField, Whole, double, long
+from millstream.connectors.generator.hash_random import ROW, Dice, Finite, GeneratedField, Whole, double, long
 from millstream.plan.options import Duration
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -44,11 +44,11 @@ class UniformField(GeneratedField):
     """The largest number."""
 
     @model_validator(mode="after")
-    def _ordered(self) -> UniformField:
+    def _check_bounds(self) -> UniformField:
         if self.min > self.max:
             raise ValueError(f"`min` is {self.min}, above `max`, which is {self.max}")
         if self._whole and self.max - self.min >= 2**63 - 1:
-            raise ValueError("there are more whole numbers between `min` and `max` than 63 bits can tell apart")
+            raise ValueError("the range from `min` to `max` has more integers than 63 bits can represent")
         return self
 
     @property
@@ -71,9 +71,9 @@ class NormalField(GeneratedField):
     type: Literal["normal"]
     """The kind of column."""
     mean: Finite = 0.0
-    """The middle."""
+    """The mean."""
     stddev: Annotated[Finite, Field(ge=0)] = 1.0
-    """How far they spread."""
+    """The standard deviation."""
 
     @property
     def arrow(self) -> pa.DataType:
@@ -90,7 +90,7 @@ class BoolField(GeneratedField):
     type: Literal["bool"]
     """The kind of column."""
     probability: float = Field(default=0.5, ge=0, le=1)
-    """How likely it is true."""
+    """The probability of true."""
 
     @property
     def arrow(self) -> pa.DataType:
@@ -105,7 +105,7 @@ def _utc(value: datetime) -> datetime:
 
 
 class TimestampField(GeneratedField):
-    """Times that advance from row to row, and come out of order when there is jitter."""
+    """Times that advance from row to row, and are out of order when there is jitter."""
 
     type: Literal["timestamp"]
     """The kind of column."""
@@ -114,7 +114,7 @@ class TimestampField(GeneratedField):
     step: Duration = Duration("1s")
     """From one row to the next."""
     jitter: Duration = Duration("0s")
-    """Each row comes later by a random time of less than this."""
+    """Each row is later by a random time of less than this."""
 
     @property
     def arrow(self) -> pa.DataType:

@@ -1,7 +1,7 @@
-"""Made-up rows, fast enough to measure everything else with: Spark's own row counters, and one expression per column.
+"""Generated rows, fast enough for benchmarks: Spark's own row counters, and one expression per column.
 
-Without a rate, `rate-micro-batch` numbers the rows of each epoch; with one, `rate` numbers them by the clock. The numbers are all that
-these sources give; the columns are computed from them (`dice.py`).
+Without a rate, `rate-micro-batch` numbers the rows of each epoch; with one, `rate` numbers them by the clock. These sources give only the
+numbers; the columns are computed from them (`hash_random.py`).
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import pyarrow as pa
 from pydantic import Field, model_validator
 
-from millstream.connectors.generator.dice import ROW, Dice
+from millstream.connectors.generator.hash_random import ROW, Dice
 from millstream.connectors.generator.numbers import BoolField, NormalField, SequenceField, TimestampField, UniformField
-from millstream.connectors.generator.texts import ChoiceField, ConstantField, TemplateField, UuidField, quoted
+from millstream.connectors.generator.texts import ChoiceField, ConstantField, TemplateField, UuidField, quote
 from millstream.errors import nearest
-from millstream.plan.components import REJECT, NodeContext, Progress, Source
+from millstream.plan.components import REJECT, NodeContext, Progress, Source, SourceRun
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -31,14 +31,14 @@ _SMALL = 2_000_000
 
 
 class GeneratorSource(Source):
-    """Makes rows up, for trying things out, for demos and for measuring. The same seed gives the same rows: on every run, after a
-    restart, on any number of cores. With `rows_per_second` the clock goes on while the pipeline stands still: after a restart the
-    missed rows come first.
+    """Generates rows, for experiments, demos and measurements. The same seed gives the same rows: in every run, after a restart, on any
+    number of cores. With `rows_per_second` the clock continues while the pipeline is stopped: after a restart the missed rows come
+    first.
     """
 
     type: ClassVar[str] = "generator"
     shaped_by: ClassVar[frozenset[str]] = frozenset({"fields"})
-    summary: ClassVar[str] = "Make rows up: typed, seeded, the same every time."
+    summary: ClassVar[str] = "Generate rows: typed, seeded, the same every time."
     example: ClassVar[str] = """
         clicks:
           type: generator
@@ -56,27 +56,27 @@ class GeneratorSource(Source):
     fields: Annotated[dict[str, AnyField], Field(min_length=1)]
     """The columns, by name."""
     rows: int | None = Field(default=None, ge=1)
-    """How many rows there are. Default: they never end."""
+    """The number of rows. Default: no end."""
     rows_per_second: float | None = Field(default=None, gt=0, allow_inf_nan=False)
-    """How fast they come. Default: as fast as possible."""
+    """The rate. Default: as fast as possible."""
     rows_per_epoch: int = Field(default=1_000_000, ge=1)
-    """The size of an epoch, when they come as fast as possible."""
+    """The size of an epoch, without a rate."""
     seed: int = 0
     """Another seed gives other rows."""
     partitions: int | None = Field(default=None, ge=1)
-    """How many tasks make them. Default: the number of cores."""
+    """The number of tasks that generate rows. Default: the number of cores."""
 
     @model_validator(mode="after")
     def _templates(self) -> GeneratorSource:
         for name, field in self.fields.items():
             for used in field.names if isinstance(field, TemplateField) else ():
                 if used not in self.fields:
-                    raise ValueError(f"the template of `{name}` names `{used}`, which is no field; {nearest(used, self.fields)}")
-        self._ordered()
+                    raise ValueError(f"the template of `{name}` names `{used}`, which is not a field; {nearest(used, self.fields)}")
+        self.ordered_templates()
         return self
 
     @property
-    def dear(self) -> bool:
+    def expensive(self) -> bool:
         return False
 
     @property
@@ -84,8 +84,8 @@ class GeneratorSource(Source):
         return self.rows is not None
 
     @property
-    def self_ending(self) -> bool:
-        """One epoch is all that Spark's available-now trigger takes from its row counters."""
+    def available_now(self) -> bool:
+        """Spark's available-now trigger reads only one epoch from its row counters."""
         return self.rows is not None and self.rows_per_second is None and self.rows <= self.rows_per_epoch
 
     @property
@@ -95,65 +95,76 @@ class GeneratorSource(Source):
     def output(self) -> pa.Schema:
         return pa.schema([pa.field(name, field.arrow) for name, field in self.fields.items()])
 
-    def read(self, spark: SparkSession, context: NodeContext) -> DataFrame:
-        numbered = self._numbers(spark)
-        if self.rows is not None:
-            numbered = numbered.where(f"{ROW} < {self.rows}L")
-        dice = {name: field.column_sql(Dice(self.seed, name)) for name, field in self.fields.items()}
-        plain = [f"{sql} AS {quoted(name)}" for name, sql in dice.items() if not isinstance(self.fields[name], TemplateField)]
-        frame = numbered.selectExpr(ROW, *plain)
-        for name in self._ordered():
-            frame = frame.selectExpr("*", f"{dice[name]} AS {quoted(name)}")
-        rejects = [f"CAST(NULL AS struct<raw: string, error: string>) AS {REJECT}"] if context.isolate else []
-        return frame.selectExpr(*map(quoted, self.fields), *rejects)
-
-    def exhausted(self, offset: Any, context: NodeContext | None = None) -> bool:
-        return self.rows is not None and self._count(offset) >= self.rows
-
-    def rows_read(self, progress: Progress, context: NodeContext) -> int:
-        limit = self.rows if self.rows is not None else 2**63
-        return min(limit, self._count(progress.end)) - min(limit, self._count(progress.start))
-
-    def _numbers(self, spark: SparkSession) -> DataFrame:
-        partitions = str(self.partitions or spark.sparkContext.defaultParallelism)
-        if self.rows_per_second is None:
-            size = min(self.rows_per_epoch, self.rows or self.rows_per_epoch)
-            reader = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", size).option("startTimestamp", 0)
-            return reader.option("numPartitions", partitions).load().selectExpr(f"value AS {ROW}")
-        whole, share = self._pace
-        frame = spark.readStream.format("rate").option("rowsPerSecond", whole).option("numPartitions", partitions).load()
-        if share == 1:
-            return frame.selectExpr(f"value AS {ROW}")
-        number = f"value * {share.numerator}L div {share.denominator}L"
-        after = f"(value + 1L) * {share.numerator}L div {share.denominator}L"
-        return frame.where(f"{after} > {number}").selectExpr(f"{number} AS {ROW}")
+    def open(self, context: NodeContext) -> GeneratorSourceRun:
+        return GeneratorSourceRun(self, context)
 
     @property
-    def _pace(self) -> tuple[int, Fraction]:
-        """Spark counts whole rows per second; the share of them that is kept makes up for the rest."""
+    def pace(self) -> tuple[int, Fraction]:
+        """Spark counts whole rows per second; keeping a share of them gives the exact rate."""
         assert self.rows_per_second is not None
         wanted = Fraction(self.rows_per_second).limit_denominator(1000)
         whole = max(1, ceil(wanted))
         return whole, wanted / whole
 
-    def _count(self, offset: Any) -> int:
+    def count(self, offset: Any) -> int:
         """Rows up to an offset: `{"offset": rows}`, or the seconds of a rate."""
         if offset is None:
             return 0
         parsed = json.loads(offset) if isinstance(offset, str) else offset
         if isinstance(parsed, dict):
             return int(parsed["offset"])
-        whole, share = self._pace
+        whole, share = self.pace
         return int(int(parsed) * whole * share)
 
-    def _ordered(self) -> list[str]:
-        """The templates, each after those that it is made of; ValueError when they go round in a circle."""
+    def ordered_templates(self) -> list[str]:
+        """The templates, each after those that it uses; ValueError when they form a cycle."""
         waiting = {name: field for name, field in self.fields.items() if isinstance(field, TemplateField)}
         done: list[str] = []
         while waiting:
             ready = [name for name, field in waiting.items() if not any(used in waiting for used in field.names)]
             if not ready:
-                raise ValueError(f"the templates {' and '.join(f'`{name}`' for name in waiting)} are made of each other")
+                raise ValueError(f"the templates {' and '.join(f'`{name}`' for name in waiting)} form a cycle")
             done += ready
             waiting = {name: field for name, field in waiting.items() if name not in ready}
         return done
+
+
+class GeneratorSourceRun(SourceRun):
+    """Spark's row counter, and the columns computed from it."""
+
+    def __init__(self, source: GeneratorSource, context: NodeContext) -> None:
+        super().__init__(context)
+        self.source = source
+
+    def read(self, spark: SparkSession) -> DataFrame:
+        numbered = self._numbers(spark)
+        if self.source.rows is not None:
+            numbered = numbered.where(f"{ROW} < {self.source.rows}L")
+        dice = {name: field.column_sql(Dice(self.source.seed, name)) for name, field in self.source.fields.items()}
+        plain = [f"{sql} AS {quote(name)}" for name, sql in dice.items() if not isinstance(self.source.fields[name], TemplateField)]
+        frame = numbered.selectExpr(ROW, *plain)
+        for name in self.source.ordered_templates():
+            frame = frame.selectExpr("*", f"{dice[name]} AS {quote(name)}")
+        rejects = [f"CAST(NULL AS struct<raw: string, error: string>) AS {REJECT}"] if self.context.isolate else []
+        return frame.selectExpr(*map(quote, self.source.fields), *rejects)
+
+    def is_exhausted(self, offset: Any) -> bool:
+        return self.source.rows is not None and self.source.count(offset) >= self.source.rows
+
+    def rows_read(self, progress: Progress) -> int:
+        limit = self.source.rows if self.source.rows is not None else 2**63
+        return min(limit, self.source.count(progress.end)) - min(limit, self.source.count(progress.start))
+
+    def _numbers(self, spark: SparkSession) -> DataFrame:
+        partitions = str(self.source.partitions or spark.sparkContext.defaultParallelism)
+        if self.source.rows_per_second is None:
+            size = min(self.source.rows_per_epoch, self.source.rows or self.source.rows_per_epoch)
+            reader = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", size).option("startTimestamp", 0)
+            return reader.option("numPartitions", partitions).load().selectExpr(f"value AS {ROW}")
+        whole, share = self.source.pace
+        frame = spark.readStream.format("rate").option("rowsPerSecond", whole).option("numPartitions", partitions).load()
+        if share == 1:
+            return frame.selectExpr(f"value AS {ROW}")
+        number = f"value * {share.numerator}L div {share.denominator}L"
+        after = f"(value + 1L) * {share.numerator}L div {share.denominator}L"
+        return frame.where(f"{after} > {number}").selectExpr(f"{number} AS {ROW}")

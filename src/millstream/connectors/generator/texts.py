@@ -1,4 +1,4 @@
-"""Made-up columns of chosen values and texts."""
+"""Generated columns of chosen values and texts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import pyarrow as pa
 from pydantic import Field, model_validator
 
-from millstream.connectors.generator.dice import Dice, Finite, GeneratedField, Scalar, double, literal, text, type_of
+from millstream.connectors.generator.hash_random import Dice, Finite, GeneratedField, Scalar, double, literal, text, type_of
 
 _PLACE = re.compile(r"\{([^{}]+)\}")
 
@@ -21,10 +21,10 @@ class ChoiceField(GeneratedField):
     values: Annotated[tuple[Scalar, ...], Field(min_length=1)]
     """The values: all texts, all numbers, or all true or false."""
     weights: tuple[Annotated[Finite, Field(ge=0)], ...] = ()
-    """How often each comes, relative to the others. Default: all alike."""
+    """The relative frequency of each value. Default: all equal."""
 
     @model_validator(mode="after")
-    def _fitting(self) -> ChoiceField:
+    def _check_weights(self) -> ChoiceField:
         if self.weights and (len(self.weights) != len(self.values) or not any(self.weights)):
             raise ValueError(f"`weights` takes one number for each of the {len(self.values)} values, and one of them above zero")
         type_of(self.values)
@@ -85,7 +85,7 @@ class TemplateField(GeneratedField):
     type: Literal["template"]
     """The kind of column."""
     template: str
-    """Such as `user-{id}`: a name in braces stands for that column's value."""
+    """Such as `user-{id}`: a name in braces is replaced by that column's value."""
 
     @property
     def arrow(self) -> pa.DataType:
@@ -93,25 +93,25 @@ class TemplateField(GeneratedField):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The columns that it is made of."""
+        """The columns that it uses."""
         return tuple(dict.fromkeys(_PLACE.findall(self.template)))
 
     def value_sql(self, dice: Dice) -> str:
         pieces = _PLACE.split(self.template)  # text, name, text, name, … text
-        parts = [text(piece) if index % 2 == 0 else _shown(piece) for index, piece in enumerate(pieces)]
+        parts = [text(piece) if index % 2 == 0 else _as_text(piece) for index, piece in enumerate(pieces)]
         return f"concat({', '.join(parts)})"
 
 
-def _shown(name: str) -> str:
-    return f"coalesce(CAST({quoted(name)} AS STRING), '')"
+def _as_text(name: str) -> str:
+    return f"coalesce(CAST({quote(name)} AS STRING), '')"
 
 
-def quoted(name: str) -> str:
+def quote(name: str) -> str:
     return f"`{name.replace('`', '``')}`"
 
 
 def _alias_table(weights: tuple[float, ...]) -> tuple[list[float], list[int]]:
-    """Walker's method: place i stays with probability shares[i], else it becomes others[i]. One look-up, however many values."""
+    """Walker's alias method: index i stays with probability shares[i], else it becomes others[i]. One lookup for any number of values."""
     count, total = len(weights), sum(weights)
     shares, others = [weight * count / total for weight in weights], list(range(count))
     poor, rich = [i for i in range(count) if shares[i] < 1], [i for i in range(count) if shares[i] >= 1]

@@ -1,6 +1,6 @@
-"""How to reach a cluster: options that every Kafka component has, from the node or from `connections`, and the client's properties.
+"""The connection to a cluster: options of every Kafka component, from the node or from `connections`, and the client's properties.
 
-Certificates are read here and handed on as text: workers on other machines need no files.
+Certificates are read here and passed as text: workers on other machines need no files.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from pydantic import BaseModel, ConfigDict, model_validator
 
 from millstream.clients.hosts import is_loopback
-from millstream.clients.kafka import KafkaAdmin, opened
-from millstream.connectors.kafka.schemas.registry import RegistryComponent
+from millstream.clients.kafka import KafkaAdmin, open_admin
+from millstream.connectors.kafka.registry import RegistryComponent
 from millstream.errors import Diagnostic, RunError, SetupError, TransientError
 from millstream.plan.components import Problem
 from millstream.secrets import Secret, TextOrSecret
@@ -32,24 +32,24 @@ _OAUTH_HANDLER = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginC
 
 
 class KafkaSecurity(BaseModel):
-    """How to log in and to encrypt."""
+    """Encryption and login."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = "PLAINTEXT"
     """Kafka's `security.protocol`."""
     mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"] | None = None
-    """How to log in, for the protocols that begin with SASL."""
+    """The login mechanism, for the protocols that begin with SASL."""
     username: TextOrSecret | None = None
     """The user; with OAUTHBEARER the client's id."""
     password: Secret | None = None
     """The password; with OAUTHBEARER the client's secret."""
     token_url: str | None = None
-    """Where OAUTHBEARER gets its tokens."""
+    """The address from which OAUTHBEARER gets its tokens."""
     scope: str | None = None
-    """The scope that OAUTHBEARER asks for."""
+    """The scope that OAUTHBEARER requests."""
     ca: Path | None = None
-    """A PEM file with the authorities that sign the brokers' certificates. Default: those that Java trusts."""
+    """A PEM file with the authorities that sign the brokers' certificates. Default: those of Java."""
     certificate: Path | None = None
     """A PEM file with the client's own certificate chain."""
     key: Path | None = None
@@ -90,14 +90,14 @@ class KafkaSecurity(BaseModel):
         return found
 
     def native(self) -> dict[str, str]:
-        """The same for librdkafka, which Python's client is made of."""
+        """The same for librdkafka, which Python's client uses."""
         found: dict[str, str] = {"security.protocol": self.protocol}
         if self.mechanism == "OAUTHBEARER":
             found |= {"sasl.oauthbearer.method": "oidc", "sasl.oauthbearer.token.endpoint.url": self.token_url or ""}
-            found |= {"sasl.oauthbearer.client.id": _revealed(self.username), "sasl.oauthbearer.client.secret": _revealed(self.password)}
+            found |= {"sasl.oauthbearer.client.id": _reveal(self.username), "sasl.oauthbearer.client.secret": _reveal(self.password)}
             found |= {"sasl.oauthbearer.scope": self.scope} if self.scope else {}
         elif self.mechanism:
-            found |= {"sasl.username": _revealed(self.username), "sasl.password": _revealed(self.password)}
+            found |= {"sasl.username": _reveal(self.username), "sasl.password": _reveal(self.password)}
         if self.mechanism:
             found["sasl.mechanism"] = self.mechanism
         if self.ca:
@@ -112,14 +112,14 @@ class KafkaSecurity(BaseModel):
 
     def _login(self) -> str:
         names = ("clientId", "clientSecret") if self.mechanism == "OAUTHBEARER" else ("username", "password")
-        values = (_revealed(self.username), _revealed(self.password))
-        words = [f"{name}={_quoted(value)}" for name, value in zip(names, values, strict=True)]
-        words += [f"scope={_quoted(self.scope)}"] if self.scope else []
+        values = (_reveal(self.username), _reveal(self.password))
+        words = [f"{name}={_quote(value)}" for name, value in zip(names, values, strict=True)]
+        words += [f"scope={_quote(self.scope)}"] if self.scope else []
         return f"{_MODULES[self.mechanism or 'PLAIN']} required {' '.join(words)};"
 
 
 class KafkaComponent(RegistryComponent):
-    """What the source and the sink have in common."""
+    """The common part of the source and the sink."""
 
     type: ClassVar[str] = "kafka"
     extra: ClassVar[str] = "kafka"
@@ -145,16 +145,16 @@ class KafkaComponent(RegistryComponent):
         return "security" if self.security.protocol == "SASL_PLAINTEXT" and not all(is_loopback(host) for host in hosts) else ""
 
     @contextmanager
-    def asking(self, spark: SparkSession, known: bool) -> Iterator[KafkaAdmin]:
-        """Questions to the cluster. One that has never answered has a wrong address: that is no temporary failure."""
+    def open_admin(self, spark: SparkSession, known: bool) -> Iterator[KafkaAdmin]:
+        """An admin client. If the cluster has never answered, its address is wrong: that is not a temporary failure."""
         try:
-            with opened(spark._jvm, self.client()) as admin:
+            with open_admin(spark._jvm, self.client()) as admin:
                 yield admin
         except TransientError as error:
             raise error if known else RunError(error.diagnostics) from None
 
     def missing(self) -> list[Problem]:
-        """What nobody gave."""
+        """Required options that are missing."""
         if self.bootstrap_servers.strip():
             return []
         help_ = "give it here, or for all nodes under `connections: {kafka: {bootstrap_servers: …}}`"
@@ -169,19 +169,19 @@ def _text(path: Path) -> str:
 
 
 def _key(path: Path) -> str:
-    """A private key in the one form that Java reads; the others it refuses in words that help nobody."""
+    """A private key in PKCS#8, the only form that Java reads; its messages about other forms are unclear."""
     text = _text(path)
     if "BEGIN RSA PRIVATE KEY" in text or "BEGIN EC PRIVATE KEY" in text:
-        help_ = f"`openssl pkcs8 -topk8 -nocrypt -in {path.name} -out {path.stem}.pkcs8.pem` writes it anew"
+        help_ = f"`openssl pkcs8 -topk8 -nocrypt -in {path.name} -out {path.stem}.pkcs8.pem` converts it"
         raise SetupError(Diagnostic("MS092", f"the private key in `{path}` is not in PKCS#8", help=help_))
     return text
 
 
-def _revealed(value: str | Secret | None) -> str:
+def _reveal(value: str | Secret | None) -> str:
     return value.reveal() if isinstance(value, Secret) else value or ""
 
 
-def _quoted(value: str) -> str:
-    """A value in the login module's own syntax."""
+def _quote(value: str) -> str:
+    """A quoted value in the login module's syntax."""
     escaped = value.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'

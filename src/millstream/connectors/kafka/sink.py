@@ -1,11 +1,11 @@
 """A Kafka topic as a sink, exactly once per epoch for readers of committed messages.
 
-stage:  the rows become messages, each with its lane, and wait: in Spark's shuffle when they would come out the same once more, else as
-        files under the checkpoint, so that nobody computes them a second time.
+stage:  the rows become messages, each with its lane, and are kept: in Spark's shuffle when computing again gives the same rows, else as
+        files under the checkpoint, so that they are not computed again.
 commit: a plan of the epoch is put once; then each lane writes its messages in one transaction, which holds the lane's marker too.
 
-Killed before the plan is put, what waits is rubbish. Killed after it, the same rows are written again by those lanes that do not show
-the epoch's marker (`lanes.py` has the proof). No transaction is open across a restart, so none can time out and lose rows.
+If killed before the plan is put, the staged rows are garbage. If killed after it, the lanes without the epoch's marker write the same
+rows again (`worker/lanes.py` has the proof). No transaction is open across a restart, so none can time out and lose rows.
 """
 
 from __future__ import annotations
@@ -16,17 +16,20 @@ from typing import TYPE_CHECKING, ClassVar
 
 import pyarrow as pa
 
-from millstream.connectors.kafka.schemas.registering import Registration
+from millstream.connectors.kafka.failures import recognise_outage, refusal_help
+from millstream.connectors.kafka.registry import What
+from millstream.connectors.kafka.schemas.registration import RegisteredSchema, Registration
 from millstream.connectors.kafka.values import sink_problems
-from millstream.connectors.kafka.writing import properties
-from millstream.connectors.kafka.writing.delivery import Delivery
-from millstream.connectors.kafka.writing.encoding import Encoding, encoded, message_of
-from millstream.connectors.kafka.writing.fitting import required, told_apart
-from millstream.connectors.kafka.writing.logbook import Logbook
-from millstream.connectors.kafka.writing.options import ColumnHeader, KafkaSinkOptions
-from millstream.connectors.kafka.writing.target import NewTopic, find, known, require_client, target_of
+from millstream.connectors.kafka.write import properties
+from millstream.connectors.kafka.write.delivery import Claim, Delivery, Work
+from millstream.connectors.kafka.write.encoding import Encoding, encode, message_of
+from millstream.connectors.kafka.write.epoch_log import EpochLog
+from millstream.connectors.kafka.write.message_size import fail_on_large, with_size_rejects
+from millstream.connectors.kafka.write.options import ColumnHeader, KafkaSinkOptions
+from millstream.connectors.kafka.write.target import NewTopic, TopicTarget, find, require_client, was_reached
 from millstream.plan.changelog import SEQUENCE
-from millstream.plan.components import Epoch, Guarantee, LedgerEntry, NodeContext, Problem, Sink, Staged
+from millstream.plan.components import Epoch, Guarantee, LedgerEntry, NodeContext, Problem, Sink, SinkRun, Staged
+from millstream.plan.components.failure import Failure
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -35,18 +38,21 @@ if TYPE_CHECKING:
 
 class KafkaSink(KafkaSinkOptions, Sink):
     """Writes rows as messages of a Kafka topic. By default every row arrives exactly once for readers with
-    `isolation.level=read_committed`, whatever dies in between: worker, driver or broker; there is no time limit for coming back.
+    `isolation.level=read_committed`, even if a worker, the driver or a broker dies; there is no time limit for the restart.
 
-    The rows of an epoch are divided among lanes, by their key; each lane writes in one transaction, together with a marker that says
-    which epoch it was. An epoch is atomic per lane, and the messages of a key keep their order. The markers are the offsets of the
-    consumer group `millstream.<pipeline>.<sink>.<query>`: leave it alone. A run claims the lanes when it starts: of two copies of a
-    pipeline the older one ends.
-
-    A key goes to the partition that Java's clients would choose. When the topic gets more partitions, they are used from the next start
-    on (or when the client looks again, within minutes), and keys move: their order holds on either side of the change.
+    The rows of an epoch are divided among lanes, by their key; each lane writes in one transaction, together with a marker with the epoch's
+    number. An epoch is atomic per lane, and the messages of a key keep their order. The markers are the offsets of the consumer group
+    `millstream.<pipeline>.<sink>.<query>`: do not change it. A run claims the lanes when it starts: of two copies of a pipeline the older
+    one stops.
+    A key goes to the partition that Java's clients would choose. When the topic gets more partitions, they are used from the next start on
+    (or when the client refreshes its metadata, within minutes), and keys move: their order holds before and after the change.
     """
 
     summary: ClassVar[str] = "Write messages to a Kafka topic, exactly once."
+    commit_method: ClassVar[str] = (
+        "one transaction per lane, with the epoch's number and digest as an offset of a consumer group; a lane that shows them "
+        "is not written again. Readers need `read_committed`; with `guarantee: at_least_once` Spark's own writer is used"
+    )
     example: ClassVar[str] = """
         alerts:
           type: kafka
@@ -74,7 +80,7 @@ class KafkaSink(KafkaSinkOptions, Sink):
     )
 
     @property
-    def judges(self) -> bool:
+    def validates_rows(self) -> bool:
         return True
 
     @property
@@ -85,74 +91,96 @@ class KafkaSink(KafkaSinkOptions, Sink):
         schema = next(iter(inputs.values()), None)
         return [*self.missing(), *self.registry_problems(self.format, self.key_format, reading=False), *sink_problems(self, schema)]
 
-    def prepare(self, spark: SparkSession, context: NodeContext) -> None:
+    def recognise(self, failure: str) -> Failure | None:
+        return recognise_outage(failure)
+
+    def refusal_help(self, code: str) -> str:
+        return refusal_help(code)
+
+    def open(self, context: NodeContext) -> KafkaSinkRun:
+        return KafkaSinkRun(self, context)
+
+
+class KafkaSinkRun(SinkRun[Work | None]):
+    """Holds the topic's properties from the start, the registered schemas, and the claim on the lanes."""
+
+    def __init__(self, sink: KafkaSink, context: NodeContext) -> None:
+        super().__init__(context)
+        self.sink = sink
+        self._target: TopicTarget | None = None
+        self._schemas: dict[What, RegisteredSchema] = {}
+        self._claim = Claim()
+
+    def prepare(self, spark: SparkSession) -> None:
         require_client()
-        create = self.create if isinstance(self.create, NewTopic) else NewTopic() if self.create else None
-        with self.asking(spark, known(context)) as admin:
-            context.memory["target"] = find(admin, properties.asking(self), self.topic, create, context)
+        create = self.sink.create if isinstance(self.sink.create, NewTopic) else NewTopic() if self.sink.create else None
+        with self.sink.open_admin(spark, was_reached(self.context)) as admin:
+            self._target = find(admin, properties.admin_properties(self.sink), self.sink.topic, create, self.context)
 
     def ledger(self, spark: SparkSession | None, epoch: Epoch) -> LedgerEntry | None:
-        if self.guarantee == "at_least_once":
+        if self.sink.guarantee == "at_least_once":
             return None
         assert spark is not None
-        return self._delivery(epoch).held(self._lanes(spark))
+        return self._delivery(epoch).held_epoch(self._lanes(spark))
 
     def recall(self, spark: SparkSession | None, epoch: Epoch) -> LedgerEntry | None:
-        """What the logbook of this topic says. Whether the lanes agree is asked when they are claimed, before the first epoch."""
-        done = self._logbook(epoch).done()
+        """The entry in the log of this topic. The lanes' markers are read when they are claimed, before the first epoch."""
+        done = self._log(epoch).done()
         return LedgerEntry(done.epoch, done.digest) if done.epoch >= 0 else None
 
     def has_begun(self, epoch: Epoch) -> bool:
-        return self.guarantee == "exactly_once" and self._logbook(epoch).plan(epoch.number) is not None
+        return self.sink.guarantee == "exactly_once" and self._log(epoch).plan(epoch.number) is not None
 
-    def judged(self, frame: DataFrame, context: NodeContext) -> DataFrame:
-        return told_apart(frame, message_of(frame, self._encoding(context)), self._limit(context))
+    def with_rejects(self, frame: DataFrame) -> DataFrame:
+        return with_size_rejects(frame, message_of(frame, self._encoding()), self._limit)
 
-    def stage(self, frame: DataFrame, epoch: Epoch) -> Staged:
-        assert epoch.context is not None
-        messages = encoded(frame, self._encoding(epoch.context))
-        if not epoch.context.isolate:
-            messages = required(messages, epoch.sink, self._limit(epoch.context))
-        if self.guarantee == "at_least_once":
-            messages.drop(SEQUENCE).write.format("kafka").options(**properties.spark_options(self)).save()
-            return Staged(None)
+    def stage(self, frame: DataFrame, epoch: Epoch) -> Staged[Work | None]:
+        messages = encode(frame, self._encoding())
+        if not self.context.isolate:
+            messages = fail_on_large(messages, epoch.sink, self._limit)
+        if self.sink.guarantee == "at_least_once":
+            messages.drop(SEQUENCE).write.format("kafka").options(**properties.spark_options(self.sink)).save()
+            return Staged(None, None)
         return self._delivery(epoch).stage(messages, self._lanes(frame.sparkSession))
 
-    def commit(self, staged: Staged, epoch: Epoch) -> None:
-        if staged.payload is not None:
-            self._delivery(epoch).commit(staged.payload)
+    def commit(self, staged: Staged[Work | None], epoch: Epoch) -> None:
+        if staged.work is not None:
+            self._delivery(epoch).commit(staged.work)
 
-    def abort(self, staged: Staged, epoch: Epoch) -> None:
-        if staged.payload is not None:
-            self._delivery(epoch).abort(staged.payload)
+    def abort(self, staged: Staged[Work | None], epoch: Epoch) -> None:
+        if staged.work is not None:
+            self._delivery(epoch).abort(staged.work)
+
+    def stream(self, frame: DataFrame) -> DataStreamWriter:
+        messages = fail_on_large(encode(frame, self._encoding()), self.context.name, self._limit).drop(SEQUENCE)
+        return messages.writeStream.format("kafka").options(**properties.spark_options(self.sink))
 
     def _delivery(self, epoch: Epoch) -> Delivery:
-        assert epoch.context is not None
-        group = f"millstream.{epoch.context.pipeline}.{epoch.sink}.{epoch.query}"
-        logbook = self._logbook(epoch)
-        partitions, limit = target_of(epoch.context).partitions, self._limit(epoch.context)
-        asking, writing = properties.asking(self), properties.writing(self, limit)
-        return Delivery(epoch, self.topic, partitions, group, logbook, asking, writing, epoch.context.memory)
+        group = f"millstream.{self.context.pipeline}.{epoch.sink}.{epoch.query}"
+        asking, writing = properties.admin_properties(self.sink), properties.producer_properties(self.sink, self._limit)
+        return Delivery(epoch, self.sink.topic, self._topic.partitions, group, self._log(epoch), asking, writing, self._claim)
 
-    def _logbook(self, epoch: Epoch) -> Logbook:
-        assert epoch.context is not None
-        return Logbook(epoch.context.storage, f"{epoch.query}/{self.topic}")
-
-    def stream(self, frame: DataFrame, context: NodeContext) -> DataStreamWriter:
-        messages = required(encoded(frame, self._encoding(context)), context.name, self._limit(context)).drop(SEQUENCE)
-        return messages.writeStream.format("kafka").options(**properties.spark_options(self))
+    def _log(self, epoch: Epoch) -> EpochLog:
+        return EpochLog(self.context.storage, f"{epoch.query}/{self.sink.topic}")
 
     def _lanes(self, spark: SparkSession) -> int:
-        return self.lanes or spark.sparkContext.defaultParallelism
+        return self.sink.lanes or spark.sparkContext.defaultParallelism
 
-    def _encoding(self, context: NodeContext) -> Encoding:
-        key = self.key or context.primary_key
-        static = {name: value for name, value in self.headers.items() if isinstance(value, str)}
-        dynamic = {name: value.column for name, value in self.headers.items() if isinstance(value, ColumnHeader)}
-        registration = Registration(self, context.name, context.storage, context.memory, key)
-        plain = (self.format, self.value, key, self.key_format, self.options, static, dynamic, self.deletes)
-        return Encoding(context.name, *plain, registration)
+    def _encoding(self) -> Encoding:
+        sink, key = self.sink, self.sink.key or self.context.primary_key
+        static = {name: value for name, value in sink.headers.items() if isinstance(value, str)}
+        dynamic = {name: value.column for name, value in sink.headers.items() if isinstance(value, ColumnHeader)}
+        registration = Registration(sink, self.context.name, self.context.storage, self._schemas, key)
+        plain = (sink.format, sink.value, key, sink.key_format, sink.options, static, dynamic, sink.deletes)
+        return Encoding(self.context.name, *plain, registration)
 
-    def _limit(self, context: NodeContext) -> int:
-        topic = target_of(context).limit
-        return min(self.max_message_size.bytes, topic) if self.max_message_size else topic
+    @property
+    def _topic(self) -> TopicTarget:
+        assert self._target is not None, "the topic is found by `prepare`"
+        return self._target
+
+    @property
+    def _limit(self) -> int:
+        """The most bytes of a message."""
+        own = self.sink.max_message_size
+        return min(own.bytes, self._topic.limit) if own else self._topic.limit

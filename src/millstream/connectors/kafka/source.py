@@ -1,47 +1,51 @@
-"""Kafka as a source: Spark's own connector reads, the cluster is asked first, and messages become rows on the way.
+"""Kafka as a source: Spark's own connector reads, after the cluster was checked, and messages are decoded to rows.
 
-Offsets are Spark's, in the checkpoint. What the checkpoint cannot know by itself is pinned beside them at the first start: which
-cluster and which topics (by their ids) the offsets belong to, and where a bounded source ends. The consumer group gets the committed
-offsets for others to see; nothing is ever read from it.
+Offsets are Spark's, in the checkpoint. Other facts are pinned next to them at the first start: the cluster and the topics (by their ids)
+that the offsets belong to, and the end of a bounded source. The consumer group gets the committed offsets for monitoring; it is never read.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import pyarrow as pa
 
-from millstream.clients.kafka import KafkaAdmin, Topic, opened
-from millstream.connectors.kafka.reading import offsets
-from millstream.connectors.kafka.reading.decoding import CHANGES, METADATA, TRACE, before
-from millstream.connectors.kafka.reading.identity import known, require_same
-from millstream.connectors.kafka.reading.options import BoundedMode, KafkaSourceOptions
-from millstream.connectors.kafka.reading.positions import pin_ends, pinned_ends, start_options
-from millstream.connectors.kafka.reading.rows import first_bad, pace, rows, spark_options
+from millstream.clients.kafka import KafkaAdmin, Topic, open_admin
+from millstream.connectors.kafka.columns import CHANGES, METADATA, TRACE
+from millstream.connectors.kafka.failures import recognise_source
+from millstream.connectors.kafka.read import offsets
+from millstream.connectors.kafka.read.decoding import before
+from millstream.connectors.kafka.read.identity import require_same, was_reached
+from millstream.connectors.kafka.read.options import BoundedMode, KafkaSourceOptions
+from millstream.connectors.kafka.read.positions import pin_ends, pinned_ends, start_options
+from millstream.connectors.kafka.read.rows import first_bad, pace, rows, spark_options
+from millstream.connectors.kafka.registry import LOOK_SECONDS
 from millstream.connectors.kafka.schemas.protofile import file_columns
-from millstream.connectors.kafka.schemas.registered import is_registered, key_of, known_columns, learn
-from millstream.connectors.kafka.schemas.registry import LOOK_SECONDS
+from millstream.connectors.kafka.schemas.registered import UnknownIds, is_registered, key_of, known_columns, learn
 from millstream.connectors.kafka.values import file_problem, option_problems
 from millstream.errors import Diagnostic, RunError
 from millstream.plan import types
-from millstream.plan.components import NodeContext, Problem, Progress, Source
+from millstream.plan.components import NodeContext, Problem, Progress, Source, SourceRun
+from millstream.plan.components.failure import Failure
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
 class KafkaSource(KafkaSourceOptions, Source):
-    """Reads topics of a Kafka cluster, each message once. Messages of transactions are read when they are committed, and aborted ones
-    never. New partitions, and new topics of a `pattern`, are picked up as they appear, from their first message.
+    """Reads topics of a Kafka cluster, each message once. Messages of transactions are read when they are committed, aborted ones never.
+    New partitions, and new topics of a `pattern`, are read as they appear, from their first message.
 
-    A message that does not fit is bad: `on_error` says what becomes of it; a dead letter holds topic, partition, offset, key and value.
-    After every epoch the offsets are committed to the consumer group `millstream.<pipeline>.<source>`, so that tools which show lag
-    work as usual. The pipeline itself goes by its checkpoint.
+    A message that does not fit is a reject, and `on_error` applies; a dead letter contains topic, partition, offset, key and value. After
+    every epoch the offsets are committed to the consumer group `millstream.<pipeline>.<source>`, so that tools that show lag work as usual.
+    The pipeline itself uses its checkpoint.
     """
 
+    readable_as_table: ClassVar[bool] = True
     summary: ClassVar[str] = "Read messages of Kafka topics."
     example: ClassVar[str] = """
         orders:
@@ -68,44 +72,14 @@ class KafkaSource(KafkaSourceOptions, Source):
         if file_problem(self):
             return None
         unknown = [is_registered(self, "value") and not self.columns, is_registered(self, "key") and not self.key]
-        return None if any(unknown) else self._output(types.schema(self.key or {}), self.values())
+        return None if any(unknown) else self.columns_of(types.schema(self.key or {}), self.values())
 
-    def discover(self, spark: SparkSession, context: NodeContext) -> pa.Schema:
-        with self.asking(spark, known(context)) as admin:
-            topics = list(self._topics(admin))
-        return self._found(topics, context)
-
-    @property
-    def previews(self) -> bool:
-        return self.output() is None and self.schema_registry is not None
-
-    def preview(self, context: NodeContext) -> pa.Schema | None:
-        return self._found([self.topic] if self.topic else self.topics, context, LOOK_SECONDS) if not self.pattern else None
-
-    def _found(self, topics: Sequence[str], context: NodeContext, seconds: float = 0) -> pa.Schema:
-        key, value = types.schema(self.key or {}), self.values()
-        if is_registered(self, "key") and not self.key:
-            key = known_columns(self, topics, "key", context, seconds)
-        if is_registered(self, "value") and not self.columns:
-            value = known_columns(self, topics, "value", context, seconds)
-        twice = [name for name in value.names if name in key.names]
-        if twice:
-            message = f"`{twice[0]}` is a column of the key and of the value"
-            raise RunError(Diagnostic("MS105", message, help="choose columns with `key` or with `schema`"))
-        return self._output(key, value)
-
-    def _output(self, key: pa.Schema, value: pa.Schema) -> pa.Schema:
+    def columns_of(self, key: pa.Schema, value: pa.Schema) -> pa.Schema:
         changes = self.envelope or self.operation_header or self.tombstones == "delete"
         more = dict(CHANGES) if changes else {}
         more |= {TRACE: "string"} if self.trace_context else {}
         more |= METADATA if self.include_metadata else {}
         return pa.schema([*key, *value, *types.schema(more)])
-
-    def learns(self, text: str, context: NodeContext) -> bool:
-        return learn(self, [self.topic] if self.topic else self.topics, text, context)
-
-    def key_columns(self, context: NodeContext) -> tuple[str, ...]:
-        return key_of(self, context)
 
     def values(self) -> pa.Schema:
         """The columns of the value."""
@@ -114,70 +88,128 @@ class KafkaSource(KafkaSourceOptions, Source):
         plain = {"value": "binary" if self.format == "bytes" else "string"}
         return types.schema(self.columns or plain)
 
-    def read(self, spark: SparkSession, context: NodeContext) -> DataFrame:
-        with self.asking(spark, known(context)) as admin:
+    @property
+    def named_topics(self) -> list[str]:
+        """The topics, unless there is a pattern."""
+        return [self.topic] if self.topic else list(self.topics)
+
+    def recognise(self, failure: str) -> Failure | None:
+        return recognise_source(failure)
+
+    def open(self, context: NodeContext) -> KafkaSourceRun:
+        return KafkaSourceRun(self, context)
+
+
+class KafkaSourceRun(SourceRun):
+    """Checks the cluster, and reads with Spark's connector."""
+
+    def __init__(self, source: KafkaSource, context: NodeContext) -> None:
+        super().__init__(context)
+        self.source = source
+        self._unknown = UnknownIds()
+
+    def discover(self, spark: SparkSession) -> pa.Schema:
+        with self._admin(spark) as admin:
+            topics = list(self._topics(admin))
+        return self._find_columns(topics)
+
+    def preview(self) -> pa.Schema | None:
+        if self.source.schema_registry is None or self.source.pattern:
+            return None
+        return self._find_columns(self.source.named_topics, LOOK_SECONDS)
+
+    def _find_columns(self, topics: Sequence[str], seconds: float = 0) -> pa.Schema:
+        source = self.source
+        key, value = types.schema(source.key or {}), source.values()
+        if is_registered(source, "key") and not source.key:
+            key = known_columns(source, topics, "key", self.context, seconds)
+        if is_registered(source, "value") and not source.columns:
+            value = known_columns(source, topics, "value", self.context, seconds)
+        twice = [name for name in value.names if name in key.names]
+        if twice:
+            message = f"`{twice[0]}` is a column of the key and of the value"
+            raise RunError(Diagnostic("MS105", message, help="choose columns with `key` or with `schema`"))
+        return source.columns_of(key, value)
+
+    def learn(self, failure: str) -> bool:
+        return learn(self.source, self.source.named_topics, failure, self.context, self._unknown)
+
+    def key_columns(self) -> tuple[str, ...]:
+        return key_of(self.source, self.context)
+
+    def read(self, spark: SparkSession) -> DataFrame:
+        source, context = self.source, self.context
+        with self._admin(spark) as admin:
             topics = self._topics(admin)
-            require_same(admin, topics, context, self.on_data_loss)
-            ends = pin_ends(context.storage, admin, topics, self.mode.until, context.name) if isinstance(self.mode, BoundedMode) else None
-        options = {**spark_options(self), **pace(self), **start_options(self.starting_offsets, topics)}
+            require_same(admin, topics, context, source.on_data_loss)
+            mode = source.mode
+            ends = pin_ends(context.storage, admin, topics, mode.until, context.name) if isinstance(mode, BoundedMode) else None
+        options = {**spark_options(source), **pace(source), **start_options(source.starting_offsets, topics)}
         frame = spark.readStream.format("kafka").options(**options).load()
-        return rows(self, before(frame, ends) if ends is not None else frame, context, list(topics))
+        return self._rows(before(frame, ends) if ends is not None else frame, topics)
 
-    def table(self, spark: SparkSession, context: NodeContext) -> DataFrame:
-        with self.asking(spark, known(context)) as admin:
+    def table(self, spark: SparkSession) -> DataFrame:
+        with self._admin(spark) as admin:
             topics = self._topics(admin)
-        options = {**spark_options(self), **start_options(self.starting_offsets, topics)}
-        return rows(self, spark.read.format("kafka").options(**options).load(), context, list(topics))
+        options = {**spark_options(self.source), **start_options(self.source.starting_offsets, topics)}
+        return self._rows(spark.read.format("kafka").options(**options).load(), topics)
 
-    def find_bad(self, spark: SparkSession, start: Any, end: Any, context: NodeContext) -> str:
-        with self.asking(spark, known(context)) as admin:
+    def find_bad(self, spark: SparkSession, start: Any, end: Any) -> str:
+        with self._admin(spark) as admin:
             topics = self._topics(admin)
-        begin = {"startingOffsets": offsets.written(start)} if start else start_options(self.starting_offsets, topics)
-        options = {**spark_options(self), **begin, "endingOffsets": offsets.written(end)}
-        return first_bad(self, spark.read.format("kafka").options(**options).load(), context, list(topics))
+        begin = {"startingOffsets": offsets.format_offset(start)} if start else start_options(self.source.starting_offsets, topics)
+        options = {**spark_options(self.source), **begin, "endingOffsets": offsets.format_offset(end)}
+        frame = spark.read.format("kafka").options(**options).load()
+        return first_bad(self.source, frame, self.context, list(topics), self._unknown)
 
-    def exhausted(self, offset: Any, context: NodeContext | None = None) -> bool:
-        ends = pinned_ends(context.storage) if context is not None and self.bounded else None
+    def is_exhausted(self, offset: Any) -> bool:
+        ends = pinned_ends(self.context.storage) if self.source.bounded else None
         return ends is not None and offsets.at_end(offset, ends)
 
-    def rows_read(self, progress: Progress, context: NodeContext) -> int | None:
-        """Spark's count; less what lies behind the end of a bounded source, as far as that can be told from offsets."""
-        ends = pinned_ends(context.storage) if self.bounded else None
+    def rows_read(self, progress: Progress) -> int | None:
+        """Spark's count, minus the messages after the end of a bounded source, if the offsets show it."""
+        ends = pinned_ends(self.context.storage) if self.source.bounded else None
         if ends is None or progress.seen is None or not (beyond := offsets.beyond(progress.end, ends)):
             return progress.seen
         start = progress.start or offsets.first(progress.log)
         if start is None or offsets.between(start, progress.end) != progress.seen:
-            return None  # between the offsets there are marks of transactions, or messages that were compacted away
+            return None  # the range contains transaction markers or compacted messages
         return progress.seen - beyond + offsets.beyond(start, ends)
 
     @property
     def may_lose(self) -> bool:
-        return self.on_data_loss == "continue"
+        return self.source.on_data_loss == "continue"
 
-    def lost(self, spark: SparkSession, start: Any, end: Any, context: NodeContext) -> int:
-        with self.asking(spark, known(context)) as admin:
-            return offsets.gone(start, end, admin.offsets(self._topics(admin).values(), "earliest"))
+    def count_lost(self, spark: SparkSession, start: Any, end: Any) -> int:
+        with self._admin(spark) as admin:
+            return offsets.count_gone(start, end, admin.offsets(self._topics(admin).values(), "earliest"))
 
-    def parts(self, spark: SparkSession, context: NodeContext) -> int:
-        with self.asking(spark, known(context)) as admin:
+    def partitions(self, spark: SparkSession) -> int:
+        with self._admin(spark) as admin:
             return sum(topic.partitions for topic in self._topics(admin).values())
 
-    def waiting(self, offset: Any, latest: Any) -> int:
+    def rows_waiting(self, offset: Any, latest: Any) -> int:
         return offsets.between(offset, latest)
 
-    def reached(self, several: Sequence[Any]) -> Any:
+    def common_offset(self, several: Sequence[Any]) -> Any:
         return offsets.least(several)
 
-    def committed(self, spark: SparkSession, offset: Any, context: NodeContext) -> None:
-        with opened(spark._jvm, self.client()) as admin:
-            admin.commit(group_of(context), offsets.parsed(offset))
+    def on_commit(self, spark: SparkSession, offset: Any) -> None:
+        with open_admin(spark._jvm, self.source.client()) as admin:
+            admin.commit(group_of(self.context), offsets.parse_offset(offset))
+
+    def _rows(self, frame: DataFrame, topics: Iterable[str]) -> DataFrame:
+        return rows(self.source, frame, self.context, list(topics), self._unknown)
+
+    def _admin(self, spark: SparkSession) -> AbstractContextManager[KafkaAdmin]:
+        return self.source.open_admin(spark, was_reached(self.context))
 
     def _topics(self, admin: KafkaAdmin) -> dict[str, Topic]:
-        if self.pattern is None:
-            return admin.topics([self.topic] if self.topic else self.topics)
-        return admin.topics(name for name in admin.names() if re.fullmatch(self.pattern, name))
+        if self.source.pattern is None:
+            return admin.topics(self.source.named_topics)
+        return admin.topics(name for name in admin.names() if re.fullmatch(self.source.pattern, name))
 
 
 def group_of(context: NodeContext) -> str:
-    """The consumer group that shows how far the source has come."""
+    """The consumer group that shows the progress of the source."""
     return f"millstream.{context.pipeline}.{context.name}"

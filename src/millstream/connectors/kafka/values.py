@@ -1,4 +1,4 @@
-"""What the types of the options cannot say: which of them go together."""
+"""Checks on the options of a source or sink that their types cannot express: which of them go together."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import pyarrow as pa
 from pydantic import BeforeValidator
 
-from millstream.connectors.kafka.reading.decoding import CHANGES, METADATA
+from millstream.connectors.kafka.columns import CHANGES, METADATA
+from millstream.connectors.kafka.registry import REGISTERED
 from millstream.connectors.kafka.schemas.protofile import file_columns
-from millstream.connectors.kafka.schemas.registry import REGISTERED
 from millstream.errors import nearest
 from millstream.plan import expressions, types
 from millstream.plan.components import Problem
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def _texts(value: Any) -> Any:
-    """`fetch.max.bytes: 1048576` and `multiLine: true` are texts to Java."""
+    """Java needs `fetch.max.bytes: 1048576` and `multiLine: true` as texts."""
     if not isinstance(value, dict):
         return value
     return {name: str(option).lower() if isinstance(option, bool) else str(option) for name, option in value.items()}
@@ -45,7 +45,7 @@ def option_problems(source: KafkaSource) -> list[Problem]:
 
 
 def file_problem(source: KafkaSource) -> Problem | None:
-    """What is wrong with the file that holds the schema."""
+    """The problem with the schema file, if any."""
     if source.schema_file is None:
         return None
     if source.format != "protobuf":
@@ -91,7 +91,7 @@ def _key(source: KafkaSource) -> Iterator[Problem]:
     if source.key_format == "bytes" and kinds and kinds != ["binary"]:
         yield Problem("MS008", "a key as bytes has one column of type binary", "key", "such as `key: {id: binary}`")
     if source.key_format in {"json", "bytes"} and not source.key:
-        yield Problem("MS008", "`key_format` says how `key` is written, and there is none", "key_format", "such as `key: {id: int64}`")
+        yield Problem("MS008", "`key_format` needs `key`", "key_format", "such as `key: {id: int64}`")
     if source.key_format == "string" and any(pa.types.is_nested(types.parse(kind)) for kind in kinds):
         yield Problem("MS008", "a key as text has no way to write lists and structures", "key", "use `key_format: json`")
 
@@ -101,12 +101,12 @@ def _changes(source: KafkaSource) -> Iterator[Problem]:
         yield Problem("MS008", f"Debezium's envelopes are Avro or JSON here, not {source.format}", "envelope", "use `format: avro`")
     if source.envelope and (source.tombstones != "bad" or source.operation_header):
         other = "tombstones" if source.tombstones != "bad" else "operation_header"
-        yield Problem("MS008", f"an envelope says what happened to a row, and `{other}` would too", other, "leave it out")
+        yield Problem("MS008", f"an envelope contains the operation, and so does `{other}`", other, "leave it out")
     if source.tombstones == "delete" and not source.key and source.key_format != "avro":
-        yield Problem("MS008", "`tombstones: delete` needs `key`: a delete is of a key", "tombstones", "such as `key: {id: int64}`")
+        yield Problem("MS008", "`tombstones: delete` needs `key`", "tombstones", "such as `key: {id: int64}`")
     clash = [name for name in (*(source.key or {}), *(source.columns or {})) if name in CHANGES]
     if clash and (source.envelope or source.operation_header or source.tombstones == "delete"):
-        yield Problem("MS008", f"the source makes `{clash[0]}` itself", "schema", "rename the column")
+        yield Problem("MS008", f"the source adds `{clash[0]}` itself", "schema", "rename the column")
 
 
 def _filter(source: KafkaSource) -> Iterator[Problem]:
@@ -125,11 +125,11 @@ def _consumer(source: KafkaSource) -> Iterator[Problem]:
     for name in source.consumer:
         if name in own or name.startswith(("sasl.", "ssl.", "security.")):
             option = own.get(name, "security")
-            yield Problem("MS008", f"`{name}` is not for `consumer` to set", "consumer", f"use `{option}`" if option else "")
+            yield Problem("MS008", f"`{name}` cannot be set in `consumer`", "consumer", f"use `{option}`" if option else "")
 
 
 def sink_problems(sink: KafkaSink, schema: pa.Schema | None) -> list[Problem]:
-    """What the sink's options and the columns that come in say about each other."""
+    """Conflicts between the sink's options and the input columns."""
     return [*_unknown(sink, schema), *_plain(sink, schema), *_producer(sink)]
 
 
@@ -161,4 +161,4 @@ def _producer(sink: KafkaSink) -> Iterator[Problem]:
     for name in sink.producer:
         if name in own or name.startswith(("sasl.", "ssl.", "security.")):
             option = own.get(name, "security")
-            yield Problem("MS008", f"`{name}` is not for `producer` to set", "producer", f"use `{option}`" if option else "")
+            yield Problem("MS008", f"`{name}` cannot be set in `producer`", "producer", f"use `{option}`" if option else "")

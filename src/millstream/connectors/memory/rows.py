@@ -1,4 +1,4 @@
-"""Python's values as Arrow columns: what people write in rows and in YAML (texts for times and decimals) becomes what the schema says."""
+"""Converts Python values to Arrow columns: values in rows and in YAML (texts for times and decimals) become the schema's types."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from millstream.plan import types
 
 
 def to_table(rows: Iterable[Mapping[str, Any]], schema: pa.Schema | None) -> pa.Table:
-    """Rows as a table. Without a schema the types are found in the values. ValueError when they do not fit."""
+    """Rows as a table. Without a schema the types are inferred. ValueError when values do not fit."""
     rows = list(rows)
     names = schema.names if schema is not None else list(dict.fromkeys(name for row in rows for name in row))
     if schema is not None:
@@ -23,7 +23,7 @@ def to_table(rows: Iterable[Mapping[str, Any]], schema: pa.Schema | None) -> pa.
 
 
 def to_plain(table: pa.Table) -> pa.Table:
-    """The same table in the types that Spark has; ValueError where it has none."""
+    """The same table in Spark's types; ValueError where there is none."""
     return table.cast(plain_schema(table.schema))
 
 
@@ -32,7 +32,7 @@ def plain_schema(schema: pa.Schema) -> pa.Schema:
 
 
 def to_text(value: Any) -> Any:
-    """A value as YAML can hold it."""
+    """A value in a form that YAML supports."""
     if isinstance(value, Mapping):
         return {str(name): to_text(inner) for name, inner in value.items()}
     if isinstance(value, list | tuple):
@@ -59,11 +59,11 @@ def _plain_type(name: str, kind: pa.DataType) -> pa.DataType:
     try:
         return types.parse(types.name_of(kind))
     except ValueError:
-        raise ValueError(f"column `{name}` has the type {kind}, which Spark has not; cast it to one of its own") from None
+        raise ValueError(f"column `{name}` has the type {kind}, which Spark does not have; cast it to another type") from None
 
 
 def _value(value: Any, kind: pa.DataType) -> Any:
-    """One value, read as the type wants it."""
+    """One value, converted to the type."""
     if value is None:
         return None
     if pa.types.is_list(kind):
@@ -90,4 +90,4 @@ def _scalar(value: Any, kind: pa.DataType) -> Any:
 def _refuse_others(rows: list[Mapping[str, Any]], schema: pa.Schema) -> None:
     others = sorted({name for row in rows for name in row} - set(schema.names))
     if others:
-        raise ValueError(f"the rows have `{others[0]}`, which the schema has not")
+        raise ValueError(f"the rows have `{others[0]}`, which is not in the schema")

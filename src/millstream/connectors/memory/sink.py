@@ -1,4 +1,4 @@
-"""Rows brought back to Python, by epoch: an epoch that is repeated replaces itself."""
+"""Collects rows in Python, by epoch: a repeated epoch replaces itself."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pyarrow as pa
 from pydantic import PrivateAttr
 
-from millstream.plan.components import Epoch, LedgerEntry, Sink, Staged
+from millstream.plan.components import Epoch, LedgerEntry, NodeContext, Sink, SinkRun, Staged
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
 class _Store:
-    """What has arrived. It is no part of a sink's identity: two sinks with the same options are the same plan."""
+    """The collected rows. They are not part of a sink's identity: two sinks with the same options are equal plans."""
 
     def __init__(self) -> None:
         self.tables: dict[tuple[str, str, int], tuple[str, pa.Table]] = {}
@@ -30,10 +30,11 @@ class _Store:
 
 
 class MemorySink(Sink):
-    """Keeps rows in the memory of the Python process: for tests, notebooks and `collect()`. What it holds ends with the process."""
+    """Keeps rows in the memory of the Python process: for tests, notebooks and `collect()`. They end with the process."""
 
     type: ClassVar[str] = "memory"
     summary: ClassVar[str] = "Keep rows in memory, for Python programs and tests."
+    commit_method: ClassVar[str] = "rows are kept in the process, by epoch"
     example: ClassVar[str] = """
         result:
           type: memory
@@ -43,7 +44,7 @@ class MemorySink(Sink):
     _store: _Store = PrivateAttr(default_factory=_Store)
 
     @property
-    def answers(self) -> bool:
+    def remembers(self) -> bool:
         return False
 
     def table(self) -> pa.Table:
@@ -57,16 +58,30 @@ class MemorySink(Sink):
         rows: list[dict[str, Any]] = self.table().to_pylist()
         return rows
 
+    def open(self, context: NodeContext) -> MemorySinkRun:
+        return MemorySinkRun(self._store, context)
+
+
+class MemorySinkRun(SinkRun[pa.Table]):
+    """Keeps each epoch as an Arrow table."""
+
+    def __init__(self, store: _Store, context: NodeContext) -> None:
+        super().__init__(context)
+        self._tables = store.tables
+
     def ledger(self, spark: SparkSession | None, epoch: Epoch) -> LedgerEntry | None:
-        held = [(number, digest) for (query, sink, number), (digest, _) in self._store.tables.items() if (query, sink) == _key(epoch)]
+        held = [(number, digest) for (query, sink, number), (digest, _) in self._tables.items() if (query, sink) == _key(epoch)]
         return LedgerEntry(*max(held)) if held else None
 
-    def stage(self, frame: DataFrame, epoch: Epoch) -> Staged:
+    def recall(self, spark: SparkSession | None, epoch: Epoch) -> LedgerEntry | None:
+        return self.ledger(spark, epoch)
+
+    def stage(self, frame: DataFrame, epoch: Epoch) -> Staged[pa.Table]:
         table = frame.toArrow()
         return Staged(table.num_rows, table)
 
-    def commit(self, staged: Staged, epoch: Epoch) -> None:
-        self._store.tables[*_key(epoch), epoch.number] = (epoch.digest, staged.payload)
+    def commit(self, staged: Staged[pa.Table], epoch: Epoch) -> None:
+        self._tables[*_key(epoch), epoch.number] = (epoch.digest, staged.work)
 
 
 def _key(epoch: Epoch) -> tuple[str, str]:

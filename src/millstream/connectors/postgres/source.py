@@ -1,7 +1,8 @@
 """Postgres as a source: a table once, a table by a cursor, or every change of a table.
 
-Each way is a feed (`reading/`): offsets, and parts that workers read as Arrow batches. The driver looks at the table first, so that what is
-wrong is said before anything starts; what must not change later (ranges of keys, the start of the changes) is pinned in the checkpoint.
+Each mode is an `ArrowReader` (`read/`): offsets, and parts that workers read as Arrow batches. The driver examines the table first, so that
+mistakes are reported before anything starts. Decisions that must not change later (ranges of keys, the start of the changes) are pinned in
+the checkpoint.
 """
 
 from __future__ import annotations
@@ -15,39 +16,38 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import pyarrow as pa
 
-from millstream.clients.postgres import NAME_BYTES, Address, connected
-from millstream.connectors.postgres.reading.catalog import Table, look, reading, split
-from millstream.connectors.postgres.reading.changes import changed_schema, published, started
-from millstream.connectors.postgres.reading.feed import Feed, stream
-from millstream.connectors.postgres.reading.following import following
-from millstream.connectors.postgres.reading.incremental import Incremental, pair_of
-from millstream.connectors.postgres.reading.options import BoundedMode, CdcMode, IncrementalMode, PostgresSourceOptions
-from millstream.connectors.postgres.reading.slots import Names, advance
-from millstream.connectors.postgres.reading.snapshot import Key, Snapshot, cut, key_of, pin, pinned
-from millstream.connectors.postgres.reading.spool import Spool, forget
+from millstream.clients.postgres import NAME_BYTES, Address, open_connection
+from millstream.connectors.postgres.read.catalog import TableInfo, look, reading_address, split_name
+from millstream.connectors.postgres.read.cdc_start import start_changes
+from millstream.connectors.postgres.read.changes import changed_schema, pinned_start, published_columns
+from millstream.connectors.postgres.read.incremental import Incremental, pair_of
+from millstream.connectors.postgres.read.options import BoundedMode, CdcMode, IncrementalMode, PostgresSourceOptions
+from millstream.connectors.postgres.read.slots import Names, advance
+from millstream.connectors.postgres.read.snapshot import Key, TableSnapshot, find_ranges, key_of, pin, pinned_ranges
+from millstream.connectors.postgres.read.spool import Spool, forget
+from millstream.jvm.arrow_source import ArrowReader, arrow_frame
 from millstream.plan import types
-from millstream.plan.components import REJECT, NodeContext, Problem, Source
+from millstream.plan.components import NodeContext, Problem
+from millstream.plan.components.arrow import ArrowSource, ArrowSourceRun
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_NO_REJECT = f"CAST(NULL AS struct<raw: string, error: string>) AS {REJECT}"
 
+class PostgresSource(PostgresSourceOptions, ArrowSource):
+    """Reads a table of Postgres: all current rows, rows whose cursor grows, or every change from Postgres' own log.
 
-class PostgresSource(PostgresSourceOptions, Source):
-    """Reads a table of Postgres: all rows that are there, rows whose cursor grows, or every change out of Postgres' own log.
-
-    Types become Arrow types: numbers, texts, bytes, dates and times as they are, `numeric(p,s)` a decimal, arrays lists. What Arrow has no
-    word for is text as Postgres writes it: uuid, json, intervals, enums, times of day, and `numeric` without a precision. `types` chooses
-    another one. Columns and types are found at the first start and pinned.
-
-    A bounded read goes by ranges of the primary key, side by side; each is read as of its own moment, so rows may change in between.
-    `incremental` asks for rows beyond the last pair of cursor and key, so that rows with equal cursors are neither lost nor read twice.
-    `cdc` spools the changes of a replication slot in the checkpoint, whole transactions at a time; the slot advances once the rows are
-    committed in every sink.
+    Types become Arrow types: numbers, texts, bytes, dates and times unchanged, `numeric(p,s)` a decimal, arrays lists. Types that Arrow
+    does not have become text in Postgres' form: uuid, json, intervals, enums, times of day, and `numeric` without a precision. `types`
+    selects another one. Columns and types are found at the first start and pinned.
+    A bounded read uses ranges of the primary key, in parallel; each is read as of its own time, so rows may change in between.
+    `incremental` reads rows after the last pair of cursor and key, so that rows with equal cursors are neither lost nor read twice. `cdc`
+    spools the changes of a replication slot in the checkpoint, whole transactions at a time; the slot advances when the rows are committed
+    in every sink.
     """
 
     type: ClassVar[str] = "postgres"
+    readable_as_table: ClassVar[bool] = True
     summary: ClassVar[str] = "Read a table of Postgres, or its changes."
     extra: ClassVar[str] = "postgres"
     connects: ClassVar[bool] = True
@@ -69,11 +69,11 @@ class PostgresSource(PostgresSourceOptions, Source):
     def problems(self, inputs: Mapping[str, pa.Schema | None], directory: Path) -> list[Problem]:
         found = [] if self.database else [Problem("MS007", "`database` is missing", "database", "give it here or in the connection")]
         try:
-            split(self.relation)
+            split_name(self.relation)
         except ValueError as error:
             found.append(Problem("MS008", str(error), "table"))
         if self.max_rows_per_epoch and not self.bounded:
-            found.append(Problem("MS008", "`max_rows_per_epoch` goes with `mode: {type: bounded}`", "max_rows_per_epoch"))
+            found.append(Problem("MS008", "`max_rows_per_epoch` needs `mode: {type: bounded}`", "max_rows_per_epoch"))
         return [*found, *(_changes_problems(self.mode, self.where) if isinstance(self.mode, CdcMode) else ())]
 
     @property
@@ -81,13 +81,9 @@ class PostgresSource(PostgresSourceOptions, Source):
         return isinstance(self.mode, BoundedMode)
 
     @property
-    def self_ending(self) -> bool:
-        """Spark's available-now trigger takes one epoch from a Python source."""
+    def available_now(self) -> bool:
+        """Spark's available-now trigger reads one epoch from a Python source."""
         return self.max_rows_per_epoch is None
-
-    @property
-    def at_once(self) -> bool:
-        return True
 
     @property
     def deterministic(self) -> bool:
@@ -95,98 +91,109 @@ class PostgresSource(PostgresSourceOptions, Source):
 
     @property
     def rereads(self) -> bool:
-        return not isinstance(self.mode, CdcMode)  # a slot that has gone on forgets what lies before
+        return not isinstance(self.mode, CdcMode)  # an advanced slot no longer has earlier changes
 
     @property
     def poll_interval_ms(self) -> int:
         return 0 if self.bounded else self.poll_interval.milliseconds
 
-    def discover(self, spark: SparkSession, context: NodeContext) -> pa.Schema:
+    def open(self, context: NodeContext) -> PostgresSourceRun:
+        return PostgresSourceRun(self, context)
+
+
+class PostgresSourceRun(ArrowSourceRun):
+    """Examines the table, pins decisions, and reads in the mode of `mode`."""
+
+    def __init__(self, source: PostgresSource, context: NodeContext) -> None:
+        super().__init__(source, context)
+        self.source = source
+
+    def discover(self, spark: SparkSession) -> pa.Schema:
         return self._schema(self._look())
 
-    @property
-    def previews(self) -> bool:
-        return True
+    def preview(self) -> pa.Schema | None:
+        return self._schema(self._look(self._address.to(connect_timeout="2")))
 
-    def preview(self, context: NodeContext) -> pa.Schema | None:
-        return self._schema(self._look(address=self._address().to(connect_timeout="2")))
+    def key_columns(self) -> tuple[str, ...]:
+        table = self._require_table()
+        return table.identity if self._follows else table.primary
 
-    def key_columns(self, context: NodeContext) -> tuple[str, ...]:
-        table = self._there()
-        return table.identity if isinstance(self.mode, CdcMode) else table.primary
+    def open_reader(self, spark: SparkSession) -> tuple[ArrowReader, pa.Schema]:
+        source, table = self.source, self._with_pinned_columns(self._require_table())
+        if isinstance(source.mode, CdcMode):
+            return start_changes(source, source.mode, table, self.context), changed_schema(table)
+        if isinstance(source.mode, IncrementalMode):
+            delay = source.mode.delay.seconds if source.mode.delay else 0
+            pair = pair_of(table, source.mode.cursor, self._key(table), bool(delay))
+            return Incremental(self._address, table, pair, source.where, delay, self._side_by_side(spark)), table.arrow
+        return self._ranges(spark, table), table.arrow
 
-    def read(self, spark: SparkSession, context: NodeContext) -> DataFrame:
-        feed, schema = self._feed(spark, context)
-        frame = stream(spark, feed, schema, context.name)
-        return frame.selectExpr("*", _NO_REJECT) if context.isolate else frame
-
-    def table(self, spark: SparkSession, context: NodeContext) -> DataFrame:
+    def table(self, spark: SparkSession) -> DataFrame:
         table = self._look()
-        with connected(self._address()) as connection:
-            key = self._key(table, context)
-            bounds = cut(connection, table, key, None, self._side_by_side(spark))
-        return stream(spark, Snapshot(self._address(), table, key, bounds, self.where), table.arrow, context.name, streaming=False)
+        with open_connection(self._address) as connection:
+            key = self._key(table)
+            bounds = find_ranges(connection, table, key, None, self._side_by_side(spark))
+        reader = TableSnapshot(self._address, table, key, bounds, self.source.where)
+        return arrow_frame(spark, reader, table.arrow, self.context.name, self.context.directory, streaming=False)
 
-    def exhausted(self, offset: Any, context: NodeContext | None = None) -> bool:
-        bounds = pinned(context.storage) if context is not None and self.bounded else None
-        return bounds is not None and int(_parsed(offset)["range"]) >= len(bounds)
+    def is_exhausted(self, offset: Any) -> bool:
+        bounds = pinned_ranges(self.context.storage) if self.source.bounded else None
+        return bounds is not None and int(_parse_offset(offset)["range"]) >= len(bounds)
 
-    def reached(self, several: Sequence[Any]) -> Any:
-        if not isinstance(self.mode, CdcMode):
-            return super().reached(several)
-        return min(several, key=lambda offset: int(_parsed(offset)["chunk"]))
+    def common_offset(self, several: Sequence[Any]) -> Any:
+        return min(several, key=lambda offset: int(_parse_offset(offset)["chunk"])) if self._follows else None
 
-    def committed(self, spark: SparkSession, offset: Any, context: NodeContext) -> None:
-        """Let the slot go on, then forget what was spooled."""
-        if not isinstance(self.mode, CdcMode):
-            return
-        number, start = int(_parsed(offset)["chunk"]), started(context.storage)
+    def on_commit(self, spark: SparkSession, offset: Any) -> None:
+        """Advance the slot, then delete the spooled rows."""
+        storage = self.context.storage
+        number, start = int(_parse_offset(offset)["chunk"]), pinned_start(storage)
         if number and start is not None:
-            end = Spool(context.storage).chunk(number).end
-            advance(reading(self, read_only=False), Names(start.slot, start.publication, "", ""), end)
-            forget(context.storage, number)
+            end = Spool(storage).chunk(number).end
+            advance(reading_address(self.source, read_only=False), Names(start.slot, start.publication, "", ""), end)
+            forget(storage, number)
 
-    def _schema(self, table: Table) -> pa.Schema:
-        return changed_schema(table) if isinstance(self.mode, CdcMode) else table.arrow
+    @property
+    def _follows(self) -> bool:
+        return isinstance(self.source.mode, CdcMode)
 
-    def _feed(self, spark: SparkSession, context: NodeContext) -> tuple[Feed, pa.Schema]:
-        table = self._look(context)
-        if isinstance(self.mode, CdcMode):
-            return following(self, self.mode, table, context), changed_schema(table)
-        if isinstance(self.mode, IncrementalMode):
-            delay = self.mode.delay.seconds if self.mode.delay else 0
-            pair = pair_of(table, self.mode.cursor, self._key(table, context), bool(delay))
-            return Incremental(self._address(), table, pair, self.where, delay, self._side_by_side(spark)), table.arrow
-        return self._ranges(spark, context, table), table.arrow
+    def _schema(self, table: TableInfo) -> pa.Schema:
+        return changed_schema(table) if self._follows else table.arrow
 
-    def _ranges(self, spark: SparkSession, context: NodeContext, table: Table) -> Snapshot:
-        side_by_side, key = self._side_by_side(spark), self._key(table, context)
-        size = ceil(self.max_rows_per_epoch / side_by_side) if self.max_rows_per_epoch else None
-        with connected(self._address()) as connection:
-            bounds = pin(context.storage, connection, table, key, size, side_by_side)
-        step = side_by_side if self.max_rows_per_epoch else None
-        return Snapshot(self._address(), table, key, bounds, self.where, context.storage.url, step)
+    def _ranges(self, spark: SparkSession, table: TableInfo) -> TableSnapshot:
+        limit, side_by_side, key = self.source.max_rows_per_epoch, self._side_by_side(spark), self._key(table)
+        size = ceil(limit / side_by_side) if limit else None
+        with open_connection(self._address) as connection:
+            bounds = pin(self.context.storage, connection, table, key, size, side_by_side)
+        step = side_by_side if limit else None
+        return TableSnapshot(self._address, table, key, bounds, self.source.where, self.context.storage.url, step)
 
-    def _key(self, table: Table, context: NodeContext) -> Key | None:
-        return key_of(table, table.primary or context.primary_key)
+    def _key(self, table: TableInfo) -> Key | None:
+        return key_of(table, table.primary or self.context.primary_key)
 
     def _side_by_side(self, spark: SparkSession) -> int:
-        return self.partitions or int(spark.sparkContext.defaultParallelism)
+        return self.source.partitions or int(spark.sparkContext.defaultParallelism)
 
+    @property
     def _address(self) -> Address:
-        return reading(self)
+        return reading_address(self.source)
 
-    def _there(self, address: Address | None = None) -> Table:
-        with connected(address or self._address()) as connection:
-            return look(connection, self.relation)
+    def _require_table(self, address: Address | None = None) -> TableInfo:
+        with open_connection(address or self._address) as connection:
+            return look(connection, self.source.relation)
 
-    def _look(self, context: NodeContext | None = None, address: Address | None = None) -> Table:
-        """The table as it is now, with the columns that the source has: those that are pinned, once they are."""
-        table = self._there(address)
-        if context is not None and context.schema is not None:
-            return table.kept(context.schema, isinstance(self.mode, CdcMode) and self.on_schema_change == "ignore")
-        chosen = table.chosen(self.columns, {name: types.parse(kind) for name, kind in self.types.items()})
-        return published(chosen) if isinstance(self.mode, CdcMode) else chosen
+    def _look(self, address: Address | None = None) -> TableInfo:
+        """The current table, with the columns that the options select."""
+        return self._with_columns(self._require_table(address))
+
+    def _with_columns(self, table: TableInfo) -> TableInfo:
+        chosen = table.with_columns(self.source.columns, {name: types.parse(kind) for name, kind in self.source.types.items()})
+        return published_columns(chosen) if self._follows else chosen
+
+    def _with_pinned_columns(self, table: TableInfo) -> TableInfo:
+        """The current table, with the pinned columns, once there are any."""
+        if self.context.schema is None:
+            return self._with_columns(table)
+        return table.with_pinned_columns(self.context.schema, self._follows and self.source.on_schema_change == "ignore")
 
 
 def _changes_problems(mode: CdcMode, where: str) -> list[Problem]:
@@ -200,6 +207,6 @@ def _changes_problems(mode: CdcMode, where: str) -> list[Problem]:
     return found
 
 
-def _parsed(offset: Any) -> dict[str, Any]:
+def _parse_offset(offset: Any) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(offset) if isinstance(offset, str) else offset
     return found

@@ -1,4 +1,4 @@
-"""How rows look: a table with a heading, or lines."""
+"""Formats rows: a table with a heading, or lines."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _table(lines: Sequence[str], rows: int, epoch: Epoch) -> None:
         table.add_column(Text(name), justify="right" if numeric else "left", overflow="fold")
     for record in records:
         table.add_row(*(_cell(value) for value in record.values()))
-    # drawn aside and written as text, so that a live display around it makes room
+    # rendered separately and written as text, so that a live display around it can move
     canvas = Console(file=io.StringIO(), force_terminal=True, width=shutil.get_terminal_size().columns)
     canvas.print(table)
     sys.stdout.write(canvas.file.getvalue())  # type: ignore[attr-defined]  # the StringIO of two lines above

@@ -1,14 +1,10 @@
-"""What Spark says about a query, and about a row that a query fails on, led back to the place in the pipeline."""
+"""Maps Spark's errors about a query, or about a row that a query fails on, to a place in the pipeline."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
-
-from millstream.engine.failures.texts import CONDITION, first_line, named_node, sentence_of
-from millstream.errors import Diagnostic, Span
-from millstream.plan.nodes import Node
-from millstream.plan.rules import text_place
+from millstream.engine.failures.scene import Scene
+from millstream.engine.failures.text import CONDITION, first_line, sentence_of
+from millstream.errors import Diagnostic
 
 _ROW_CONDITIONS = {
     "DIVIDE_BY_ZERO",
@@ -30,49 +26,36 @@ _ROW_PREFIXES = (
 
 
 _ABOUT_THE_TEXT = ("INVALID_SUBQUERY", "INVALID_INTERVAL_FORMAT", "INVALID_EXTRACT")
-"""Conditions about the query itself, and no row of its input."""
+"""Error conditions that concern the query itself, and not a row of its input."""
 
 
-_NO_EVENT_TIME = "a window goes by the column that `event_time` names, as it is: not by another one, nor by a value computed from it"
+_NO_EVENT_TIME = "a window must use the column that `event_time` names, unchanged: not another column, and not a value computed from it"
 
 
-def bad_row(text: str, nodes: Sequence[Node], where: str) -> Diagnostic | None:
+def bad_row(text: str, scene: Scene) -> Diagnostic | None:
+    """A row on which an expression failed."""
     condition = CONDITION.search(text)
     if condition is None or not (condition[1].split(".")[0] in _ROW_CONDITIONS or condition[1].startswith(_ROW_PREFIXES)):
         return None
     if condition[1].startswith(_ABOUT_THE_TEXT) or "AnalysisException" in text:
         return None
-    node, place = _sql_place(text, nodes)
-    name = f"`{node.name}`" if node else f"a node above `{where}`"
+    node = scene.author
+    name = f"`{node.name}`" if node else f"a node above `{scene.where}`"
     help_ = "the `try_` form of the function gives null instead; or `on_error: drop` or `{dead_letter: SINK}`"
-    return Diagnostic("MS067", f"{name} failed on a row: {sentence_of(text, condition)}", place, help=help_)
+    message = f"{name} failed on a row: {sentence_of(text, condition)}"
+    return Diagnostic("MS067", message, scene.sql_place, help=help_, node=node.name if node else "", cause=condition[1])
 
 
-def rejected_plan(text: str, nodes: Sequence[Node], where: str) -> Diagnostic | None:
+def rejected_plan(text: str, scene: Scene) -> Diagnostic | None:
+    """A query that Spark cannot analyse."""
     condition = CONDITION.search(text)
     constant = condition is not None and condition[1].startswith("INVALID_INTERVAL_FORMAT")
     if not constant and "AnalysisException" not in text and "ParseException" not in text:
         return None
     sentence = sentence_of(text, condition) if condition else first_line(text).removeprefix("AnalysisException: ")
-    node, place = _sql_place(text, nodes)
-    node = node or named_node(nodes, where)
+    node = scene.author or scene.current
     name = f"`{node.name}`" if node else "the plan"
     help_ = _NO_EVENT_TIME if condition is not None and condition[1].startswith("STREAMING_OUTPUT_MODE") else ""
-    return Diagnostic("MS066", f"Spark rejects {name}: {sentence}", place or (node.span if node else None), help=help_)
-
-
-def _sql_place(text: str, nodes: Sequence[Node]) -> tuple[Node | None, Span | None]:
-    """The query that Spark's own marks lead to: the fragment it quotes stands in one node's SQL."""
-    quoted = re.search(r"== SQL[^\n]*==\n(.*?)\n\s*\^+", text, re.S)
-    queries = [node for node in nodes if hasattr(node.component, "sql")]
-    fragment = quoted[1].strip() if quoted else ""
-    carets = re.search(r"== SQL[^\n]*==\n[^\n]*\n(\s*)(\^+)", text)
-    word = quoted[1].splitlines()[0][len(carets[1]) : len(carets[1]) + len(carets[2])].strip() if quoted and carets else fragment
-    for node in queries:
-        sql: str = node.component.sql  # type: ignore[attr-defined]  # selected by hasattr above
-        if word and word in sql:
-            before = sql[: sql.index(word)]
-            return node, text_place(
-                node, "sql", before.count("\n") + 1, len(before) - (before.rfind("\n") + 1) + 1, len(word.splitlines()[0])
-            )
-    return (queries[0], queries[0].place("sql")) if len(queries) == 1 else (None, None)
+    place = scene.sql_place or (node.span if node else None)
+    cause = condition[1] if condition else ""
+    return Diagnostic("MS066", f"Spark rejects {name}: {sentence}", place, help=help_, node=node.name if node else "", cause=cause)

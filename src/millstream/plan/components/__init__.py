@@ -1,32 +1,112 @@
-"""The protocols that every source, transform and sink follows. One component = one class = one YAML block = one page of docs.
+"""The protocols of sources, transforms and sinks. One component = one class = one YAML block = one page of docs.
 
-A component is a frozen model of its options. Python code constructs it, YAML names it by its type, and both get the same
-checks. Spark appears only inside `read`, `apply`, `stage` and `commit`, which run when the plan does.
-
-Rows that a node cannot handle leave it in the column `REJECT` (raw row and error; null for good rows); the engine tells them apart.
+A component is a frozen model of its options. Python code constructs it, YAML names it by its type, and both are validated in the same way.
+When a pipeline runs, `open` returns a run object, which lives as long as the run; only run objects use Spark. Optional abilities are
+capabilities: small protocols that the engine checks for.
+Rejects leave a node in the column `REJECT` (raw row and error; null for valid rows); the engine separates them.
 """
 
-from millstream.plan.components.component import REJECT, Component, Problem
+from millstream.plan.components.component import REJECT, Component, Problem, TextPlace
 from millstream.plan.components.context import ChangedInput, NodeContext, Progress
-from millstream.plan.components.sink import Epoch, Guarantee, LedgerEntry, Sink, Staged, went_back
-from millstream.plan.components.source import Source
-from millstream.plan.components.transform import OutputMode, Transform, Windowed
+from millstream.plan.components.sink import (
+    BeginsEpochs,
+    CommitsTogether,
+    Epoch,
+    Guarantee,
+    KeepsLastPerKey,
+    KeepsLedger,
+    LedgerEntry,
+    RejectsRows,
+    Sink,
+    SinkRun,
+    Staged,
+    StreamsRows,
+    rolled_back,
+)
+from millstream.plan.components.source import (
+    DetectsChanges,
+    EndsAtOffset,
+    FindsBadRows,
+    HearsCommits,
+    LearnsFromFailures,
+    LosesRows,
+    NamesKey,
+    Partitioned,
+    Previews,
+    ReadsAsTable,
+    ReportsLag,
+    Source,
+    SourceRun,
+)
+from millstream.plan.components.transform import (
+    ActsAsTable,
+    CountsLookups,
+    EpochTail,
+    FillsTable,
+    FinishesEpochs,
+    HasBranches,
+    HasSideOutputs,
+    HasSideTables,
+    NamesInputs,
+    OutputMode,
+    ReadsBranch,
+    ReadsSideOutput,
+    ReadsState,
+    Transform,
+    TransformRun,
+    WaitsForClock,
+    Windowed,
+)
 
 __all__ = [
     "REJECT",
+    "ActsAsTable",
+    "BeginsEpochs",
     "ChangedInput",
+    "CommitsTogether",
     "Component",
+    "CountsLookups",
+    "DetectsChanges",
+    "EndsAtOffset",
     "Epoch",
+    "EpochTail",
+    "FillsTable",
+    "FindsBadRows",
+    "FinishesEpochs",
     "Guarantee",
+    "HasBranches",
+    "HasSideOutputs",
+    "HasSideTables",
+    "HearsCommits",
+    "KeepsLastPerKey",
+    "KeepsLedger",
+    "LearnsFromFailures",
     "LedgerEntry",
+    "LosesRows",
+    "NamesInputs",
+    "NamesKey",
     "NodeContext",
     "OutputMode",
+    "Partitioned",
+    "Previews",
     "Problem",
     "Progress",
+    "ReadsAsTable",
+    "ReadsBranch",
+    "ReadsSideOutput",
+    "ReadsState",
+    "RejectsRows",
+    "ReportsLag",
     "Sink",
+    "SinkRun",
     "Source",
+    "SourceRun",
     "Staged",
+    "StreamsRows",
+    "TextPlace",
     "Transform",
+    "TransformRun",
+    "WaitsForClock",
     "Windowed",
-    "went_back",
+    "rolled_back",
 ]

@@ -1,4 +1,4 @@
-"""What sources, transforms and sinks have in common: options, a place in the docs, and problems of their own."""
+"""The common part of sources, transforms and sinks: options, documentation, and validation."""
 
 from __future__ import annotations
 
@@ -10,15 +10,16 @@ from typing import Any, ClassVar, Literal
 import pyarrow as pa
 from pydantic import BaseModel, ConfigDict
 
-from millstream.plan.mistakes import Checked
+from millstream.plan.components.failure import Failure
+from millstream.plan.option_mistakes import Checked
 
 REJECT = "_reject"
-"""The column of rows that a node cannot handle."""
+"""The column that holds a node's rejects."""
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What a component finds wrong with itself: the field, and a sentence."""
+    """A problem with a component's options: the field, and a sentence."""
 
     code: str
     message: str
@@ -29,6 +30,16 @@ class Problem:
     """For text fields: line and column inside the text, from 1."""
     column: int = 0
     width: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class TextPlace:
+    """A place in a text option such as a query: offsets, and line and column from 1."""
+
+    start: int
+    end: int
+    line: int
+    column: int
 
 
 class Component(BaseModel, metaclass=Checked):
@@ -44,17 +55,19 @@ class Component(BaseModel, metaclass=Checked):
     extra: ClassVar[str] = ""
     """The optional dependency (and jars) that it needs."""
     adjustable: ClassVar[frozenset[str]] = frozenset()
-    """Options that may change between runs without touching what progress means."""
+    """Options that may change between runs without a reset."""
     shaped_by: ClassVar[frozenset[str] | None] = None
-    """The options that decide which columns come out; None: any of them may."""
+    """The options that decide the output columns; None: all of them may."""
     real_time: ClassVar[bool] = False
-    """Whether it can handle rows one by one as they come, in Spark's own operators; a sink then has `stream`."""
+    """Whether it can process rows one by one in Spark's own operators (real-time mode); a sink then has `stream`."""
+    text_files: ClassVar[Mapping[str, str]] = {}
+    """YAML-only options that name a file → the options that the file's text replaces."""
     connects: ClassVar[bool] = False
-    """Whether it reaches an outside system by a connection, whose options are its own where it does not give them itself."""
+    """Whether it uses a connection, whose options apply where it does not set them itself."""
 
     @classmethod
     def default_connection(cls, options: Mapping[str, Any]) -> str:
-        """The connection that a node with these options uses when it names none."""
+        """The connection that a node with these options uses by default."""
         return cls.type
 
     def extras(self) -> tuple[str, ...]:
@@ -63,13 +76,21 @@ class Component(BaseModel, metaclass=Checked):
 
     @property
     def exposed(self) -> str:
-        """The option by which a login goes to another host without encryption; empty where it does not."""
+        """The option that sends a login to another host without encryption; empty when none does."""
+        return ""
+
+    def recognise(self, failure: str) -> Failure | None:
+        """Recognise a run's failure by its text, if it comes from the component's own system."""
+        return None
+
+    def refusal_help(self, code: str) -> str:
+        """Advice for a row that the component's own expressions refuse; empty: the default advice on `on_error`."""
         return ""
 
     def problems(self, inputs: Mapping[str, pa.Schema | None], directory: Path) -> list[Problem]:
-        """What the schema of options cannot say."""
+        """Problems that the options' schema cannot express."""
         return []
 
     def __hash__(self) -> int:
-        """Options may hold maps, which have no hash of their own; their text has."""
+        """Hashes the text: options may contain maps, which have no hash."""
         return hash((type(self), self.model_dump_json()))

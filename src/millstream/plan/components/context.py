@@ -1,23 +1,36 @@
-"""What a component is told when the plan runs: its place in the pipeline, and what lasts as long as the run."""
+"""The context of a node that `open` receives when a run begins."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from millstream.state.store import Namespace
+from millstream.store.protocol import Namespace
 
 if TYPE_CHECKING:
     from millstream.clients.storage import Storage
+    from millstream.plan.components.transform import TransformRun
+
+
+def _no_key() -> tuple[str, ...]:
+    return ()
+
+
+def _no_tables(name: str) -> TransformRun:
+    raise KeyError(name)
+
+
+def _no_record(text: str) -> None:
+    return None
 
 
 @dataclass(frozen=True, slots=True)
 class NodeContext:
-    """What a component is told about its place in the pipeline."""
+    """A node's position in the pipeline and in the run."""
 
     name: str
     directory: Path
@@ -25,39 +38,43 @@ class NodeContext:
     storage: Storage
     """The node's folder in the checkpoint."""
     isolate: bool = False
-    """Whether bad rows must come out in `REJECT` instead of failing."""
+    """Whether rejects must be returned in `REJECT` instead of failing."""
     schema: pa.Schema | None = None
     """A source's pinned schema."""
     clock: str = ""
-    """The epoch's time, for `now()`."""
+    """The epoch's time, for `now()`. Set while a transform is applied to an epoch."""
+    event_times: Mapping[str, str] = field(default_factory=dict)
+    """Input → the column that holds its event time. Set while a transform is applied."""
     aggregates: tuple[str, ...] = ()
     """The user's aggregate functions, which SQL calls by collecting lists."""
-    event_times: Mapping[str, str] = field(default_factory=dict)
-    """Input → the column that holds its event time, where one is declared."""
-    memory: dict[str, Any] = field(default_factory=dict)
-    """What the node keeps for the length of a run."""
     dry: bool = False
-    """Whether the plan is only looked at: nothing may be made or written."""
-    shared: dict[str, Any] = field(default_factory=dict)
-    """What all nodes together keep for the length of a run."""
+    """Whether the plan is only analysed: nothing may be created or written."""
     pipeline: str = ""
     """The pipeline's name."""
-    primary_key: tuple[str, ...] = ()
-    """The columns that the node is keyed by, where it says so."""
+    find_key: Callable[[], tuple[str, ...]] = field(default=_no_key, repr=False, compare=False)
     hidden: tuple[str, ...] = field(default=(), repr=False)
-    """Values of secrets, which user code may know and no text of a run may tell."""
+    """Values of secrets: user code may read them, messages must not show them."""
     store: Namespace | None = field(default=None, repr=False, compare=False)
-    """Named values of the node's own, kept beside the pipeline; None where there is no place for them."""
+    """Named values of the node, stored with the pipeline; None when there is no store."""
+    record_sql: Callable[[str], None] = field(default=_no_record, repr=False, compare=False)
+    """Called with each SQL text that the node passes to Spark, so that a failure can be reported at this node."""
+    find_table: Callable[[str], TransformRun] = field(default=_no_tables, repr=False, compare=False)
+    """Dynamic table → its run."""
+
+    @property
+    def primary_key(self) -> tuple[str, ...]:
+        """The columns that identify a row: the node's own, or inherited ones. Known after the nodes above are built."""
+        return self.find_key()
 
     @property
     def event_time(self) -> str:
-        """The column that holds the event time of the first input; empty when none is declared."""
+        """The event-time column of the first input; empty when none is declared."""
         return next(iter(self.event_times.values()), "")
 
 
 @dataclass(frozen=True, slots=True)
 class ChangedInput:
-    """A part of a planned epoch's input that is not as it was when the epoch was planned."""
+    """A part of a planned epoch's input that has changed since the epoch was planned."""
 
     name: str
     gone: bool
@@ -68,14 +85,14 @@ class ChangedInput:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """What is known about one epoch's reading of a source once it is over."""
+    """Facts about a source in one finished epoch."""
 
     start: Any
-    """The offset where it began; None at the very beginning."""
+    """The start offset; None for the first epoch."""
     end: Any
     seen: int | None
-    """Rows that Spark counted in one scan; None when its count is no whole number of scans."""
+    """Rows that Spark counted in one scan; None when its count is not a whole number of scans."""
     pushed: bool
-    """Whether steps may have been pushed into the scan, so that a format with statistics gives fewer rows than it holds."""
+    """Whether steps may have been pushed into the scan, so that the scan returns fewer rows than the input has."""
     log: Storage
     """Spark's own log of the source, in the query's checkpoint."""

@@ -1,10 +1,14 @@
-"""Sinks: rows are staged, then committed together with the number of their epoch, which the target's ledger holds."""
+"""Sinks: options that are validated before a run, and a run object that writes.
+
+A sink needs `open`, which returns a `SinkRun` with `stage` and `commit`: rows are staged, then committed together with the number of their
+epoch, which the target's ledger stores. Optional abilities are the capabilities below: a run object has one when it has its methods.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Protocol, TypeVar, runtime_checkable
 
 from millstream.errors import Diagnostic
 from millstream.plan.components.component import Component
@@ -15,6 +19,8 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 Guarantee = Literal["exactly_once", "at_least_once"]
+Work = TypeVar("Work")
+"""The data that a sink keeps between `stage` and `commit`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,120 +33,159 @@ class LedgerEntry:
 
 @dataclass(frozen=True, slots=True)
 class Epoch:
-    """One micro-batch, as a sink sees it. `query` and `sink` are the ledger's key, `digest` tells two histories apart."""
+    """One epoch (Spark: micro-batch), as a sink sees it. `query` and `sink` are the ledger's key; `digest` distinguishes two histories."""
 
     query: str
     sink: str
     number: int
     digest: str
     time: str
-    context: NodeContext | None = field(default=None, repr=False, compare=False)
-    """The sink's place in the pipeline; the engine gives it."""
     repeatable: bool = False
-    """Whether computing its rows again gives the same rows. When in doubt, it does not."""
+    """Whether computing its rows again gives the same rows. If unknown, false."""
     accepts: bool = False
-    """Whether a repeated epoch may have other rows than it had."""
+    """Whether a repeated epoch may have other rows."""
     before: LedgerEntry | None = None
-    """What the target held when this run looked last. Less would mean that it went back since."""
+    """The target's last known ledger entry in this run. An older one would mean that the target was rolled back."""
 
 
 @dataclass(frozen=True, slots=True)
-class Staged:
+class Staged(Generic[Work]):
     """Rows that are written and not yet visible."""
 
     rows: int | None
-    """None: the sink cannot tell."""
-    payload: Any = field(default=None)
+    """None: the sink cannot count them."""
+    work: Work
 
 
-def went_back(epoch: Epoch, now: str = ", and no longer does") -> Diagnostic:
-    """A target that was restored or emptied while the run went on."""
+def rolled_back(epoch: Epoch, now: str = ", but no longer does") -> Diagnostic:
+    """The target was restored or emptied during the run."""
     before = epoch.before.epoch if epoch.before else -1
-    message = f"the target of sink `{epoch.sink}` went back: it held epoch {before}{now}"
+    message = f"the target of sink `{epoch.sink}` was rolled back: it held epoch {before}{now}"
     help_ = "restore it, or run again with `--redeliver` or `--accept-target`"
     return Diagnostic("MS140", message, detail="the epoch was not written", help=help_)
 
 
 class Sink(Component):
-    """Where rows go: staged first, then committed together with the epoch's number."""
+    """The options of a sink."""
 
     best: ClassVar[Guarantee] = "exactly_once"
-    """What it can promise at most."""
+    """The strongest guarantee that it supports."""
+    commit_method: ClassVar[str] = ""
+    """One sentence for the docs: how an epoch is committed exactly once."""
     holds_ledger: ClassVar[bool] = True
-    """Whether the target can tell which epoch it holds. Where it cannot, the pipeline's store keeps that."""
-    judges_by_target: ClassVar[bool] = False
-    """Whether the target's contents decide which rows it can take, so that asking twice may give two answers."""
+    """Whether the target itself stores the epoch that it holds. Otherwise the pipeline's store does."""
+    target_rejects: ClassVar[bool] = False
+    """Whether the target's contents decide which rows are rejects, so that a second attempt may decide otherwise."""
+
+    def open(self, context: NodeContext) -> SinkRun[Any]:
+        """The run object that writes."""
+        raise NotImplementedError
 
     @property
     def promise(self) -> Guarantee:
-        """What it promises with these options."""
+        """The guarantee with these options."""
         return self.best
 
     @property
-    def answers(self) -> bool:
-        """Whether the target can tell in a later run which epoch it holds, so that a start can compare."""
-        return self.promise == "exactly_once" and type(self).ledger is not Sink.ledger
+    def remembers(self) -> bool:
+        """Whether a later run can read the target's ledger, so that a start can compare it."""
+        return self.promise == "exactly_once"
 
     @property
-    def place(self) -> str:
-        """Where the target is, in a few words, for messages; empty where that is plain."""
+    def address_text(self) -> str:
+        """A short address of the target for messages; empty when it is obvious."""
         return ""
 
     @property
-    def recalls_alone(self) -> bool:
-        """Whether `recall` needs no Spark session, so that the target of a job that is done can be asked in a moment."""
+    def recalls_without_spark(self) -> bool:
+        """Whether the ledger can be read without a Spark session, so that a finished job can be verified quickly."""
         return False
 
     @property
-    def judges(self) -> bool:
-        """Whether there can be rows that the target cannot take and `judged` can tell."""
+    def validates_rows(self) -> bool:
+        """Whether the target can refuse rows, and the run object has `RejectsRows`."""
         return False
 
     @property
     def group(self) -> str:
-        """Sinks of one group, under one root, commit an epoch together; empty: on its own."""
+        """Sinks of one group under one root commit an epoch together; empty: no group."""
         return ""
 
-    def collapses(self, columns: Iterable[str], context: NodeContext) -> tuple[str, ...]:
-        """The key by which each epoch is collapsed to its last rows before it is staged; empty: every row counts."""
-        return ()
 
-    def prepare(self, spark: SparkSession, context: NodeContext) -> None:
-        """Once, before the first epoch: finish what an earlier run left half done."""
+class SinkRun(Generic[Work]):
+    """A sink during a run. State that must last from epoch to epoch is kept in its attributes."""
 
-    def ledger(self, spark: SparkSession | None, epoch: Epoch) -> LedgerEntry | None:
-        """What the target says it holds."""
-        return None
+    def __init__(self, context: NodeContext) -> None:
+        self.context = context
 
-    def recall(self, spark: SparkSession | None, epoch: Epoch) -> LedgerEntry | None:
-        """The same, asked when a run begins and nothing is to be written yet. `epoch` is the next one. There is no session when the
-        sink recalls alone and the job is done.
-        """
-        return self.ledger(spark, epoch)
+    def prepare(self, spark: SparkSession) -> None:
+        """Called before the first epoch of every start: finish what an earlier run left unfinished."""
 
-    def has_begun(self, epoch: Epoch) -> bool:
-        """Whether parts of an epoch that the ledger does not hold may be in the target, or its rows are fixed already."""
-        return False
-
-    def judged(self, frame: DataFrame, context: NodeContext) -> DataFrame:
-        """The rows with the column `REJECT`, which is not null for those that the target cannot take. Asked when `on_error` is not `fail`;
-        `stage` then gets the rows without a reject.
-        """
+    def stage(self, frame: DataFrame, epoch: Epoch) -> Staged[Work]:
+        """Write the rows without making them visible."""
         raise NotImplementedError
 
-    def stage(self, frame: DataFrame, epoch: Epoch) -> Staged:
-        raise NotImplementedError
+    def commit(self, staged: Staged[Work], epoch: Epoch) -> None:
+        """Make the rows visible, exactly once."""
 
-    def commit(self, staged: Staged, epoch: Epoch) -> None:
-        """Make the rows visible, once."""
-
-    def commit_together(self, works: Sequence[tuple[Staged, Epoch]]) -> None:
-        """Make the rows of all sinks of a group visible at the same moment, once. Asked of one of them."""
-        raise NotImplementedError
-
-    def abort(self, staged: Staged, epoch: Epoch) -> None:
+    def abort(self, staged: Staged[Work], epoch: Epoch) -> None:
         """Remove what was staged."""
 
-    def stream(self, frame: DataFrame, context: NodeContext) -> DataStreamWriter:
-        """Spark's own writer, for queries without epochs: at least once."""
-        raise NotImplementedError
+    def close(self) -> None:
+        """Called at the end of the run."""
+
+
+@runtime_checkable
+class KeepsLedger(Protocol):
+    """The target stores the epoch that it holds."""
+
+    def ledger(self, spark: SparkSession | None, epoch: Epoch) -> LedgerEntry | None:
+        """The target's ledger entry. `epoch` is the one about to be written."""
+        ...
+
+    def recall(self, spark: SparkSession | None, epoch: Epoch) -> LedgerEntry | None:
+        """The same at the start of a run, before anything is written. There is no session when the job is finished and the sink recalls
+        without Spark.
+        """
+        ...
+
+
+@runtime_checkable
+class BeginsEpochs(Protocol):
+    """The target may contain parts of an epoch that is not in the ledger, or its rows may already be fixed."""
+
+    def has_begun(self, epoch: Epoch) -> bool: ...
+
+
+@runtime_checkable
+class RejectsRows(Protocol):
+    """Knows which rows the target cannot take. Used where `on_error` is not `fail`; `stage` then receives the rows without rejects."""
+
+    def with_rejects(self, frame: DataFrame) -> DataFrame:
+        """The rows with the column `REJECT`, which is not null for rows that the target cannot take."""
+        ...
+
+
+@runtime_checkable
+class KeepsLastPerKey(Protocol):
+    """Needs only the last row of each key of an epoch."""
+
+    def collapse_key(self, columns: Iterable[str]) -> tuple[str, ...]:
+        """The key; empty: all rows are needed."""
+        ...
+
+
+@runtime_checkable
+class CommitsTogether(Protocol):
+    """Can commit the rows of several sinks of one group at the same moment."""
+
+    def commit_together(self, works: Sequence[tuple[Staged[Any], Epoch]]) -> None:
+        """Called on one of them, with the work of all."""
+        ...
+
+
+@runtime_checkable
+class StreamsRows(Protocol):
+    """Can write without epochs, in real-time mode: at least once."""
+
+    def stream(self, frame: DataFrame) -> DataStreamWriter: ...

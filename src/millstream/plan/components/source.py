@@ -1,9 +1,13 @@
-"""Sources: what the engine asks of them, from the first look at a schema to the offset that every query has committed."""
+"""Sources: options that are validated before a run, and a run object that reads.
+
+A source needs `output`, its schema, and `open`, which returns a `SourceRun` whose `read` returns a streaming DataFrame. Everything else has
+a default. Optional abilities are the capabilities below: a run object has one when it has its methods.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
 import pyarrow as pa
 
@@ -16,12 +20,18 @@ if TYPE_CHECKING:
 
 
 class Source(Component):
-    """Where rows come from."""
+    """The options of a source."""
 
-    @property
-    def dear(self) -> bool:
-        """Whether reading twice costs more than keeping what was read."""
-        return True
+    readable_as_table: ClassVar[bool] = False
+    """Whether its run object has `ReadsAsTable`, so that a join can read it as a table."""
+
+    def output(self) -> pa.Schema | None:
+        """The schema, or None when only the data has it: see `SourceRun.discover`."""
+        return None
+
+    def open(self, context: NodeContext) -> SourceRun:
+        """The run object that reads."""
+        raise NotImplementedError
 
     @property
     def bounded(self) -> bool:
@@ -35,103 +45,156 @@ class Source(Component):
 
     @property
     def rereads(self) -> bool:
-        """Whether rows of committed epochs can be read again, as long as they are there."""
+        """Whether rows of committed epochs can be read again while they still exist."""
         return True
 
     @property
-    def self_ending(self) -> bool:
-        """Whether Spark's available-now trigger finds the end; else `exhausted` tells."""
+    def expensive(self) -> bool:
+        """Whether reading twice costs more than caching the rows."""
         return True
 
     @property
-    def at_once(self) -> bool:
-        """Whether Spark's available-now trigger takes one epoch from it and no more."""
+    def small(self) -> bool:
+        """Whether a bounded input takes only seconds, so that a quick start matters more than throughput."""
         return False
 
     @property
     def poll_interval_ms(self) -> int:
-        """The shortest time between two looks for new input."""
+        """The shortest interval between two polls for new input."""
         return 0
 
     @property
-    def small(self) -> bool:
-        """Whether a bounded input is over in seconds, so that a quick start matters more than throughput."""
-        return False
-
-    def output(self) -> pa.Schema | None:
-        """The schema, or None when it takes a look at the data: `discover`."""
-        return None
-
-    def discover(self, spark: SparkSession, context: NodeContext) -> pa.Schema:
-        """Look at the data; the result is pinned in the checkpoint."""
-        raise NotImplementedError
+    def available_now(self) -> bool:
+        """Whether Spark's available-now trigger finds the end of a bounded input; else the run has `EndsAtOffset`."""
+        return True
 
     @property
-    def previews(self) -> bool:
-        """Whether the schema is not declared, and `preview` may know it."""
+    def single_epoch(self) -> bool:
+        """Whether Spark's available-now trigger takes one epoch from it and no more."""
         return False
 
-    def preview(self, context: NodeContext) -> pa.Schema | None:
-        """What `discover` would find, asked without Spark and within two seconds; nothing is written."""
-        return None
 
-    def read(self, spark: SparkSession, context: NodeContext) -> DataFrame:
+class SourceRun:
+    """A source during a run. State that must last from epoch to epoch is kept in its attributes."""
+
+    def __init__(self, context: NodeContext) -> None:
+        self.context = context
+
+    def read(self, spark: SparkSession) -> DataFrame:
+        """The streaming frame."""
         raise NotImplementedError
 
-    def table(self, spark: SparkSession, context: NodeContext) -> DataFrame:
-        """All rows that are there now, as a plain frame."""
+    def discover(self, spark: SparkSession) -> pa.Schema:
+        """Find the schema in the data; the checkpoint pins it. Called where `Source.output` is None."""
         raise NotImplementedError
 
-    def exhausted(self, offset: Any, context: NodeContext | None = None) -> bool:
-        """Whether a bounded source ends at or before this offset. The engine gives the context: an end may be pinned there."""
-        return False
-
-    def learns(self, text: str, context: NodeContext) -> bool:
-        """Whether a query's failure told the source something that it has looked up by now, so that the same rows will pass. The query
-        is started again at once, and that counts as no restart.
-        """
-        return False
-
-    def key_columns(self, context: NodeContext) -> tuple[str, ...]:
-        """The primary key that the data names by itself, once the schema is known; it stands for one that the user does not give."""
-        return ()
-
-    def rows_read(self, progress: Progress, context: NodeContext) -> int | None:
-        """How many rows an epoch got from it: by its offsets where they tell, else as Spark counted; None when nobody knows."""
+    def rows_read(self, progress: Progress) -> int | None:
+        """The number of rows in an epoch: from its offsets if possible, else as Spark counted; None when unknown."""
         return progress.seen
 
+    def close(self) -> None:
+        """Called at the end of the run."""
+
+
+@runtime_checkable
+class Previews(Protocol):
+    """Can find its schema without Spark."""
+
+    def preview(self) -> pa.Schema | None:
+        """The schema that `discover` would find, within two seconds and without writing. None: unknown."""
+        ...
+
+
+@runtime_checkable
+class NamesKey(Protocol):
+    """The data declares a primary key."""
+
+    def key_columns(self) -> tuple[str, ...]:
+        """The key, once the schema is known; used when the user declares none."""
+        ...
+
+
+@runtime_checkable
+class EndsAtOffset(Protocol):
+    """Detects the end of a bounded input from an offset."""
+
+    def is_exhausted(self, offset: Any) -> bool: ...
+
+
+@runtime_checkable
+class ReportsLag(Protocol):
+    """Computes from offsets how far a query is behind."""
+
+    def rows_waiting(self, offset: Any, latest: Any) -> int | None:
+        """The number of rows between an offset and the latest one; None when the offsets do not show it."""
+        ...
+
+
+@runtime_checkable
+class HearsCommits(Protocol):
+    """Is informed about committed offsets: to delete messages, advance a slot or commit group offsets."""
+
+    def common_offset(self, several: Sequence[Any]) -> Any:
+        """The offset that all these readers have reached; None when unknown."""
+        ...
+
+    def on_commit(self, spark: SparkSession, offset: Any) -> None:
+        """Every query that reads the source has committed up to the offset. Called in a separate thread. A failure is only noted: this
+        offset, or a later one, is reported again.
+        """
+        ...
+
+
+@runtime_checkable
+class LosesRows(Protocol):
+    """May continue when rows no longer exist before they were read."""
+
     @property
-    def may_lose(self) -> bool:
-        """Whether it goes on when rows are gone before they were read, and `lost` tells how many."""
-        return False
+    def may_lose(self) -> bool: ...
 
-    def lost(self, spark: SparkSession, start: Any, end: Any, context: NodeContext) -> int:
-        """How many rows between two offsets are gone."""
-        return 0
+    def count_lost(self, spark: SparkSession, start: Any, end: Any) -> int:
+        """The number of rows between two offsets that no longer exist."""
+        ...
 
-    def changed(self, spark: SparkSession, notes: Storage, start: Any, end: Any, context: NodeContext) -> list[ChangedInput]:
-        """What lies between two offsets and is not as it was when they were planned. `notes` is Spark's folder for the
-        source in the query's checkpoint. Asked before an epoch is repeated.
-        """
-        return []
 
-    def find_bad(self, spark: SparkSession, start: Any, end: Any, context: NodeContext) -> str:
-        """The first row between two offsets that does not fit, as a sentence with its place; empty when it cannot be told."""
-        return ""
+@runtime_checkable
+class DetectsChanges(Protocol):
+    """Detects changes in a planned epoch's input. Used before an epoch is repeated."""
 
-    def parts(self, spark: SparkSession, context: NodeContext) -> int | None:
-        """How many parts are read side by side; None when that does not matter."""
-        return None
+    def find_changes(self, spark: SparkSession, log: Storage, start: Any, end: Any) -> list[ChangedInput]:
+        """The parts between two offsets that changed since they were planned. `log` is Spark's log of the source."""
+        ...
 
-    def waiting(self, offset: Any, latest: Any) -> int | None:
-        """How many rows lie between an offset and the last one that there is; None when offsets do not tell."""
-        return None
 
-    def reached(self, several: Sequence[Any]) -> Any:
-        """The offset that all of several readers have come to; None when it cannot be told."""
-        return several[0] if all(offset == several[0] for offset in several) else None
+@runtime_checkable
+class FindsBadRows(Protocol):
+    """Finds the row that made a query fail."""
 
-    def committed(self, spark: SparkSession, offset: Any, context: NodeContext) -> None:
-        """Called once every query that reads the source has committed up to the offset, in a thread of its own. What it raises is noted
-        and does no harm: this offset, or a later one, comes again.
-        """
+    def find_bad(self, spark: SparkSession, start: Any, end: Any) -> str:
+        """The first row between two offsets that does not fit, as a sentence with its position; empty when unknown."""
+        ...
+
+
+@runtime_checkable
+class LearnsFromFailures(Protocol):
+    """Can fetch missing information after a failure, so that a retry succeeds."""
+
+    def learn(self, failure: str) -> bool:
+        """Whether it has new information: the query then restarts at once, which does not count as a restart."""
+        ...
+
+
+@runtime_checkable
+class Partitioned(Protocol):
+    """Knows how many partitions are read in parallel."""
+
+    def partitions(self, spark: SparkSession) -> int: ...
+
+
+@runtime_checkable
+class ReadsAsTable(Protocol):
+    """Can be read as a table by a join."""
+
+    def table(self, spark: SparkSession) -> DataFrame:
+        """All current rows, as a batch frame."""
+        ...

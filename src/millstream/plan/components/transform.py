@@ -1,132 +1,89 @@
-"""Transforms: rows in, rows out; what they keep between epochs, and what they look up."""
+"""Transforms: rows in, rows out.
+
+A transform needs `output`, its schema, and `apply`, which turns frames into a frame. Everything else has a default. A transform with state
+for the length of a run overrides `open` and returns its own run object. Optional abilities are the capabilities below: a transform, or its
+run object, has one when it has its methods.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, Self, runtime_checkable
 
 import pyarrow as pa
 
-from millstream.plan.components.component import Component
+from millstream.plan.components.component import Component, TextPlace
 from millstream.plan.components.context import NodeContext
+from millstream.plan.error_policy import OnError
 from millstream.plan.options import Duration
-from millstream.plan.outcomes import OnError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from millstream.plan.query import Place
-    from millstream.plan.tables import LookupTable
+    from millstream.plan.lookup_tables import LookupTable
 
 OutputMode = Literal["append", "update"]
 
 
 class Transform(Component):
-    """Rows in, rows out."""
+    """The options of a transform."""
 
-    dear: ClassVar[bool] = False
-    side_column: ClassVar[str] = ""
-    """The hidden column of a node with side outputs: null for its main rows, which are all that its readers see."""
-    reads_sides: ClassVar[bool] = False
-    """Whether it sees the hidden column of its input."""
+    arity: ClassVar[tuple[int, int | None]] = (1, 1)
+    """How many inputs it takes: minimum, maximum."""
+    expensive: ClassVar[bool] = False
+    """Whether computing it twice costs more than caching its rows."""
+
+    def output(self, inputs: Mapping[str, pa.Schema | None]) -> pa.Schema | None:
+        """The output schema, as far as it is known without Spark."""
+        return None
+
+    def apply(self, frames: Mapping[str, DataFrame], context: NodeContext) -> DataFrame:
+        """The output frame: of the streaming plan, or of one epoch."""
+        raise NotImplementedError
+
+    def open(self, context: NodeContext) -> TransformRun:
+        """The run object that transforms."""
+        return TransformRun(self, context)
 
     @property
     def deterministic(self) -> bool:
-        """Whether the same rows give the same rows again."""
+        """Whether the same input always gives the same output."""
         return True
 
     @property
     def stateful(self) -> bool:
-        """Whether it remembers rows across epochs."""
+        """Whether it keeps state across epochs."""
         return False
 
     @property
     def output_mode(self) -> OutputMode:
-        """How the results of a stateful node come out: `append` once and final, `update` again whenever they change."""
+        """How a stateful node emits results: `append` once and final, `update` whenever they change."""
         return "append"
 
     @property
     def identity(self) -> tuple[str, ...]:
-        """The columns that identify a result, so that a later one replaces an earlier one; empty when nothing is known."""
+        """The columns that identify a result, so that a later one replaces an earlier one; empty when unknown."""
         return ()
 
     @property
     def needs_event_time(self) -> bool:
-        """Whether results wait for a watermark, so that every input must have an event time."""
+        """Whether results wait for a watermark, so that every input needs an event time."""
         return self.stateful and self.output_mode == "append"
 
     @property
-    def keeps_clock(self) -> bool:
-        """Whether a bounded input runs with the declared watermark, and not with one that waits for the end."""
+    def keeps_watermark(self) -> bool:
+        """Whether a bounded input uses the declared watermark instead of one that waits for the end."""
         return False
 
     @property
-    def renewed(self) -> bool:
-        """Whether it is built anew for every epoch, and can be no part of the streaming plan."""
+    def rebuilt_per_epoch(self) -> bool:
+        """Whether it is rebuilt for every epoch, and so cannot be part of the streaming plan."""
         return False
-
-    @property
-    def finishes(self) -> bool:
-        """Whether `finish` has work to do, so that nothing else can join the streaming plan after the node."""
-        return False
-
-    def finish(self, frame: DataFrame, context: NodeContext) -> DataFrame:
-        """What is left to do with the results of one epoch, in plain batches."""
-        return frame
-
-    def ticks(self, directory: Path) -> bool:
-        """Whether it waits for the clock, so that an epoch runs at every trigger, rows or not."""
-        return False
-
-    def tables(self) -> tuple[str, ...]:
-        """Inputs that the component names itself, as SQL does."""
-        return ()
-
-    def mentions(self, name: str) -> Iterable[tuple[str, Place]]:
-        """Where its texts name an input: the option, and the place in it."""
-        return ()
-
-    @property
-    def readable(self) -> bool:
-        """Whether the text that names its inputs could be read."""
-        return True
-
-    def spelt(self, names: Iterable[str]) -> Transform:
-        """The component with its inputs named as the nodes are, where it names them itself in another case."""
-        return self
-
-    def lookup_table(self, name: str) -> LookupTable | None:
-        """The table that SQL can look rows up in under the node's name, where the component is one."""
-        return None
-
-    def bound(self, tables: Mapping[str, LookupTable]) -> Transform:
-        """The component, told which dynamic tables the pipeline has."""
-        return self
-
-    @property
-    def looks_into(self) -> tuple[str, ...]:
-        """The dynamic tables that it looks rows up in."""
-        return ()
-
-    def fill(self, frame: DataFrame, context: NodeContext) -> int:
-        """Write the rows of an epoch into the dynamic table that the component is; how many there were."""
-        raise NotImplementedError
 
     @property
     def rejects(self) -> OnError | None:
-        """What happens to rows that it cannot handle, where it has an option of its own for that; it goes before `on_error`."""
-        return None
-
-    def tally(self, memory: Mapping[str, Any]) -> Mapping[str, int]:
-        """What the node has counted itself since it was asked last: `hits` and `misses`."""
-        return {}
-
-    arity: ClassVar[tuple[int, int | None]] = (1, 1)
-    """How many inputs it takes: at least, at most."""
-
-    def output(self, inputs: Mapping[str, pa.Schema | None]) -> pa.Schema | None:
-        """The schema that comes out, as far as it is known without Spark."""
+        """The policy for its rejects, where the transform has its own option for that; it takes precedence over `on_error`."""
         return None
 
     def reads(self, input_name: str, isolating: bool) -> int:
@@ -134,23 +91,26 @@ class Transform(Component):
         return 1
 
     def refuses_isolation(self) -> str:
-        """Why single bad rows cannot be told apart here; empty when they can."""
+        """Why rejects cannot be isolated here; empty when they can."""
         return ""
 
-    def discover(self, inputs: Mapping[str, pa.Schema], directory: Path) -> pa.Schema | None:
-        """The schema found by running user code on no rows; None leaves it to Spark."""
-        return None
 
-    def remembered(self, spark: SparkSession, url: str, node: str) -> Iterable[Mapping[str, Any]] | None:
-        """The state in a query's checkpoint in the node's own words, each row with a `key`; None leaves it to Spark's reader."""
-        return None
+class TransformRun:
+    """A transform during a run. State that must last from epoch to epoch is kept in attributes of a subclass."""
+
+    def __init__(self, transform: Transform, context: NodeContext) -> None:
+        self.transform, self.context = transform, context
 
     def apply(self, frames: Mapping[str, DataFrame], context: NodeContext) -> DataFrame:
-        raise NotImplementedError
+        """The output frame. `context` is the node's, with the clock and the event times of this application."""
+        return self.transform.apply(frames, context)
+
+    def close(self) -> None:
+        """Called at the end of the run."""
 
 
 class Windowed(Transform):
-    """A stateful transform whose results close as time goes by."""
+    """A stateful transform whose results close when the watermark advances."""
 
     allowed_lateness: Duration | None = None
     """How much longer than the watermark's delay to wait for late rows."""
@@ -159,14 +119,146 @@ class Windowed(Transform):
     in any case. Default: `drop`; and in a bounded input nothing is late unless this is set."""
 
     @property
-    def keeps_clock(self) -> bool:
+    def keeps_watermark(self) -> bool:
         return self.late is not None
 
     @property
     def waits(self) -> bool:
-        """Whether rows can come too late, as far as that is known."""
+        """Whether rows can be late, as far as that is known."""
         return self.stateful
 
     def closes(self, input_name: str, event_time: str) -> str:
-        """SQL over a row of an input: the moment when the first result that the row belongs to closes. Empty: never."""
+        """SQL over a row of an input: when the first result that contains the row closes. Empty: never."""
         return ""
+
+
+class NamesInputs:
+    """A transform whose text names its inputs, as SQL does."""
+
+    def tables(self) -> tuple[str, ...]:
+        """The inputs, in the order in which the text names them."""
+        raise NotImplementedError
+
+    def mentions(self, name: str) -> Iterable[tuple[str, TextPlace]]:
+        """Where its texts name an input: the option, and the place in it."""
+        return ()
+
+    @property
+    def readable(self) -> bool:
+        """Whether the text could be parsed."""
+        return True
+
+    def with_node_names(self, names: Iterable[str]) -> Self:
+        """The component with its inputs spelled as the nodes are, where the text uses another case."""
+        return self
+
+    def with_tables(self, tables: Mapping[str, LookupTable]) -> Self:
+        """The component with the pipeline's dynamic tables."""
+        return self
+
+    @property
+    def lookup_names(self) -> tuple[str, ...]:
+        """The dynamic tables that it looks rows up in."""
+        return ()
+
+
+@runtime_checkable
+class ActsAsTable(Protocol):
+    """A node that is a table: SQL looks up rows in it, and no rows flow through it."""
+
+    def lookup_table(self, name: str) -> LookupTable: ...
+
+
+@runtime_checkable
+class HasBranches(Protocol):
+    """A route: other nodes read its branches, not the node itself."""
+
+    @property
+    def branches(self) -> tuple[str, ...]: ...
+
+
+@runtime_checkable
+class ReadsBranch(Protocol):
+    """It reads one branch of its input, which is a route."""
+
+    @property
+    def reads_branch(self) -> str: ...
+
+
+@runtime_checkable
+class HasSideTables(Protocol):
+    """It looks up rows in tables that are not nodes."""
+
+    @property
+    def side_tables(self) -> tuple[str, ...]:
+        """A short description of each table."""
+        ...
+
+
+@runtime_checkable
+class HasSideOutputs(Protocol):
+    """Its rows have a hidden column: null for the main rows, which its readers see, else the name of a side output."""
+
+    side_column: ClassVar[str]
+
+
+@runtime_checkable
+class ReadsSideOutput(Protocol):
+    """It reads the hidden column of its input."""
+
+    reads_side_output: ClassVar[bool]
+
+
+@runtime_checkable
+class WaitsForClock(Protocol):
+    """Its state may wait for the clock, and not only for rows."""
+
+    def waits_for_clock(self, directory: Path) -> bool:
+        """Whether an epoch runs at every trigger, with or without rows."""
+        ...
+
+
+@runtime_checkable
+class ReadsState(Protocol):
+    """Can decode its state in a checkpoint; without it, Spark's own state reader shows the raw rows."""
+
+    def read_state(self, spark: SparkSession, url: str, node: str) -> Iterable[Mapping[str, Any]]:
+        """The state in a query's checkpoint, each row with a `key`."""
+        ...
+
+
+class EpochTail:
+    """A transform whose results need one more step per epoch, so that no other node can join the streaming plan after it. Its run object
+    has `finish`.
+    """
+
+    @property
+    def has_tail(self) -> bool:
+        raise NotImplementedError
+
+
+@runtime_checkable
+class FinishesEpochs(Protocol):
+    """A run object with the step that `EpochTail` announces."""
+
+    def finish(self, frame: DataFrame, context: NodeContext) -> DataFrame:
+        """The last step on the results of one epoch, in plain batches."""
+        ...
+
+
+@runtime_checkable
+class FillsTable(Protocol):
+    """A run object that writes the rows of an epoch into the dynamic table that the node is."""
+
+    def fill(self, frame: DataFrame) -> int:
+        """Write the rows; how many there were."""
+        ...
+
+
+@runtime_checkable
+class CountsLookups(Protocol):
+    """A run object that counts hits and misses itself."""
+
+    def take_counts(self) -> tuple[int, int] | None:
+        """Hits and misses since the last call; None when nothing was counted."""
+        ...

@@ -1,11 +1,11 @@
-"""Avro messages become columns by Spark's own reader: one branch per writer's schema, all of them into one reader's schema.
+"""Decodes Avro messages with Spark's own reader: one branch per writer's schema, all into one reader's schema.
 
-A message begins with a zero byte and the id of its schema. Avro's own resolution leads from the writer's schema to the reader's: fields
-that were added, removed, promoted or made optional. Where bad messages are kept apart, Spark answers one with a row of nulls, which good
-messages may be too; so the reader's schema has one more field then, with a default, that no writer has. It is null in a bad row alone.
-Where they stop the query, Spark stops at once, and the place is found afterwards: that is faster.
-
-An id that nobody has seen stops the query with a mark. The driver fetches the schema and starts again (`Source.learns`).
+A message begins with a zero byte and the id of its schema. Avro's schema resolution converts the writer's schema to the reader's: fields
+that were added, removed, promoted or made optional.
+Where rejects are isolated, Spark returns a row of nulls for an invalid message, but a valid message may be all nulls too. So the reader's
+schema has one more field then, with a default, that no writer has: it is null only in an invalid row. Where invalid messages stop the
+query, Spark stops at once, and the position is found afterwards: that is faster.
+An unknown id stops the query with a mark. The driver fetches the schema and restarts (`LearnsFromFailures`).
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from millstream.connectors.kafka.reading.parsing import Part
+from millstream.connectors.kafka.parts import MessagePart
 from millstream.formats.avro import AvroSchema
+from millstream.worker import marks
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, SparkSession
 
 WHOLE = "_millstream_whole"
-_MARK = "millstream-schema-id"
-_MARKED = re.compile(rf"{_MARK}: (\S+): (value|key) (\d+)")
+_MARKED = re.compile(rf"{marks.UNKNOWN_SCHEMA}: (\S+): (value|key) (\d+)")
 _HEADER = 5
 """The zero byte and four bytes of the id."""
 
 
 @dataclass(frozen=True, slots=True)
-class AvroPart(Part):
+class AvroPart(MessagePart):
     """A value or a key in Avro."""
 
     node: str = ""
@@ -37,13 +37,13 @@ class AvroPart(Part):
     writers: Mapping[int, str] = field(default_factory=dict)
     """Id → schema, of those that resolve."""
     refused: Mapping[int, str] = field(default_factory=dict)
-    """Id → why messages of it are bad."""
+    """Id → why its messages are invalid."""
 
-    def parsed(self) -> Column:
+    def parse(self) -> Column:
         from pyspark.sql import functions as F
         from pyspark.sql.avro.functions import from_avro
 
-        reader = self.reader if self.strict else marked(self.reader)
+        reader = self.reader if self.strict else with_marker_field(self.reader)
         options = {"avroSchema": reader.text(), "mode": "FAILFAST" if self.strict else "PERMISSIVE"}
         body = F.expr(f"substring({self.what}, {_HEADER + 1})")
         found = F.when(F.col(self.what).isNull(), F.lit(None))
@@ -51,8 +51,8 @@ class AvroPart(Part):
             found = found.when(_is(self._header(), id_), from_avro(body, writer, options))
         for id_ in self.refused:
             found = found.when(_is(self._header(), id_), F.lit(None))
-        unseen = F.raise_error(F.concat(F.lit(f"{_MARK}: {self.node}: {self.what} "), self._id()))
-        return found.when(self._headed(), unseen)
+        unseen = F.raise_error(F.concat(F.lit(f"{marks.UNKNOWN_SCHEMA}: {self.node}: {self.what} "), self._id()))
+        return found.when(self._has_header(), unseen)
 
     def columns(self) -> list[Column]:
         from pyspark.sql import functions as F
@@ -74,9 +74,9 @@ class AvroPart(Part):
 
         parsed = F.col(self.column)
         whole = parsed if self.strict or self.reader.record is None else parsed.getField(WHOLE)
-        # good messages, which most are, are judged by one look
+        # valid messages, the most common case, need only one test
         found = F.when(whole.isNotNull(), F.lit(None).cast("string")).when(F.col(self.what).isNull(), f"the message has no {self.what}")
-        found = found.when(~self._headed(), f"the {self.what} does not begin with a zero byte and the id of a schema")
+        found = found.when(~self._has_header(), f"the {self.what} does not begin with a zero byte and the id of a schema")
         for id_, reason in self.refused.items():
             found = found.when(_is(self._header(), id_), reason)
         found = found.otherwise(F.concat(F.lit(f"the {self.what} cannot be decoded with its schema, "), self._id()))
@@ -92,7 +92,7 @@ class AvroPart(Part):
 
         return F.expr(f"substring({self.what}, 1, {_HEADER})")
 
-    def _headed(self) -> Column:
+    def _has_header(self) -> Column:
         from pyspark.sql import functions as F
 
         return F.expr(f"octet_length({self.what}) >= {_HEADER} AND substring({self.what}, 1, 1) = X'00'")
@@ -103,8 +103,8 @@ class AvroPart(Part):
         return F.expr(f"conv(hex(substring({self.what}, 2, 4)), 16, 10)")
 
 
-def marked(reader: AvroSchema) -> AvroSchema:
-    """The reader's schema with the field that tells bad rows apart."""
+def with_marker_field(reader: AvroSchema) -> AvroSchema:
+    """The reader's schema with the field that marks valid rows."""
     record = reader.record
     if record is None:
         return reader
@@ -112,29 +112,29 @@ def marked(reader: AvroSchema) -> AvroSchema:
     return AvroSchema(reader.type, {**reader.names, str(reader.type): own})
 
 
-def enveloped(reader: AvroSchema) -> AvroSchema:
-    """Debezium's envelope without what nobody reads; ValueError when it is none."""
+def trim_envelope(reader: AvroSchema) -> AvroSchema:
+    """Debezium's envelope with only the fields that are read; ValueError when it is not one."""
     record, needed = reader.record or {"fields": []}, ("before", "after", "op")
     kept = [each for each in record["fields"] if each["name"] in needed]
     if len(kept) != len(needed):
-        raise ValueError("the schema is no Debezium envelope: it lacks `before`, `after` or `op`")
+        raise ValueError("the schema is not a Debezium envelope: it lacks `before`, `after` or `op`")
     return AvroSchema(reader.type, {**reader.names, str(reader.type): {**record, "fields": kept}})
 
 
 def row_type(reader: AvroSchema) -> AvroSchema:
-    """What an envelope is about."""
+    """The row type in an envelope."""
     kind: Any = reader.field("after")
     rows = [branch for branch in (kind if isinstance(kind, list) else [kind]) if branch != "null"]
     return AvroSchema(rows[0], reader.names)
 
 
 def refusals(spark: SparkSession, reader: AvroSchema, writers: Mapping[int, str], subject: str) -> dict[int, str]:
-    """Id → the difference, for writers whose messages Avro cannot turn into the reader's rows."""
+    """Id → the difference, for writers whose messages Avro cannot convert to the reader's rows."""
     avro: Any = spark._jvm.org.apache.avro  # type: ignore[union-attr]  # a classic session has one
-    target, found = avro.Schema.Parser().parse(marked(reader).text()), {}
+    target, found = avro.Schema.Parser().parse(with_marker_field(reader).text()), {}
     for id_, text in writers.items():
         result = avro.SchemaCompatibility.checkReaderWriterCompatibility(target, avro.Schema.Parser().parse(text)).getResult()
-        # the names of records need not agree: the reader goes by their fields
+        # the names of records may differ: the reader uses their fields
         told = [each for each in result.getIncompatibilities() if str(each.getType()) != "NAME_MISMATCH"]
         if told:
             reasons = "; ".join(f"{each.getLocation() or '/'}: {each.getMessage()}" for each in told[:3])
@@ -143,7 +143,7 @@ def refusals(spark: SparkSession, reader: AvroSchema, writers: Mapping[int, str]
 
 
 def unseen(text: str, node: str) -> tuple[str, int] | None:
-    """Which part of a source's messages has met a new id, as a failure's text says it."""
+    """The part and the new id in a failure's text."""
     found = next((each for each in _MARKED.finditer(text) if each[1] == node), None)
     return (found[2], int(found[3])) if found else None
 

@@ -1,7 +1,7 @@
-"""The schemas that one part of a source's messages was written with: from the registry once, from the checkpoint ever after.
+"""The schemas of one part of a source's messages: from the registry once, then from the checkpoint.
 
-What an id stands for never changes, so each schema is kept in the source's folder of the checkpoint, complete with the types that it
-takes from other subjects. A pipeline that has run before starts again with the registry down. The reader's schema, which makes the
+The schema of an id never changes, so each schema is stored in the source's folder of the checkpoint, complete with the types of other
+subjects that it uses. A pipeline that has run before can restart while the registry is down. The reader's schema, which defines the
 columns, is the subject's latest at the first start; it is pinned there too.
 """
 
@@ -12,18 +12,18 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from millstream.clients.schemaregistry import SchemaRegistry
-from millstream.clients.schemas import Schema, Version
+from millstream.clients.registered_schemas import Schema, Version
+from millstream.clients.schema_registry import SchemaRegistry
 from millstream.clients.storage import Storage
 from millstream.errors import Diagnostic, RunError, SetupError, TransientError, nearest
 from millstream.formats import avro, protoc
 
 _NEWEST = 50
-"""So many versions of a subject are known before a message needs them."""
+"""How many versions of a subject are fetched before a message needs them."""
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class StoredSchema:
     """A schema in one text, and its id."""
 
     id: int
@@ -39,38 +39,38 @@ class Library:
     storage: Storage
     subjects: tuple[str, ...]
 
-    def pinned(self) -> Known | None:
-        """The reader's schema, once a run has begun."""
+    def pinned(self) -> StoredSchema | None:
+        """The reader's schema, after the first start."""
         found = self.storage.read("reader.json")
-        return Known(**json.loads(found)) if found is not None else None
+        return StoredSchema(**json.loads(found)) if found is not None else None
 
-    def pin(self, fits: Callable[[Known], bool]) -> Known:
-        """The reader's schema for good: the newest whose columns are those that the run was checked with."""
+    def pin(self, fits: Callable[[StoredSchema], bool]) -> StoredSchema:
+        """Pin the reader's schema: the newest whose columns are those that the run was checked with."""
         chosen = self.pinned() or next((known for known in self.newest() if fits(known)), None) or self.latest()
         self._keep(chosen)
         self.storage.put_once("reader.json", json.dumps({"id": chosen.id, "kind": chosen.kind, "text": chosen.text}).encode())
         return self.pinned() or chosen
 
-    def latest(self) -> Known:
-        """The newest schema of the first subject that is there."""
+    def latest(self) -> StoredSchema:
+        """The newest schema of the first subject that exists."""
         for subject in self.subjects:
             version = self.registry.version(subject)
             if version is not None:
-                return self.found(version.id, version.schema)
+                return self.resolve(version.id, version.schema)
         known = self.registry.subjects()
         message = f"the schema registry has no subject `{self.subjects[0] if self.subjects else ''}`"
-        help_ = nearest(self.subjects[0], known) if self.subjects and known else "has anything been registered for the topic?"
+        help_ = nearest(self.subjects[0], known) if self.subjects and known else "check that a schema was registered for the topic"
         raise RunError(Diagnostic("MS102", message, help=help_))
 
-    def newest(self) -> Iterator[Known]:
+    def newest(self) -> Iterator[StoredSchema]:
         """The versions of the first subject, newest first."""
         for number in reversed(self.registry.versions(self.subjects[0])[-_NEWEST:]):
             version = self.registry.version(self.subjects[0], number)
             if version is not None:
-                yield self.found(version.id, version.schema)
+                yield self.resolve(version.id, version.schema)
 
     def refresh(self) -> None:
-        """Learn the newest versions of all subjects. A registry that is down is no reason to stop, once the reader is pinned."""
+        """Fetch the newest versions of all subjects. A registry that is down is ignored when the reader is pinned."""
         try:
             for subject in self.subjects:
                 self._learn(subject)
@@ -79,16 +79,16 @@ class Library:
                 raise
 
     def look_up(self, id_: int) -> bool:
-        """Whether there is a schema of that id; it is kept then."""
+        """Whether a schema of that id exists; it is stored then."""
         if self.storage.exists(f"ids/{id_}.json"):
             return True
         found = self.registry.schema(id_)
         if found is not None:
-            self._keep(self.found(id_, found))
+            self._keep(self.resolve(id_, found))
         return found is not None
 
-    def known(self) -> dict[int, str]:
-        """Id → text of every schema that is kept."""
+    def stored_texts(self) -> dict[int, str]:
+        """Id → text of every stored schema."""
         return {int(name.removesuffix(".json")): self._read(name)["text"] for name in self.storage.names("ids") if name.endswith(".json")}
 
     def _learn(self, subject: str) -> None:
@@ -96,20 +96,20 @@ class Library:
         seen: dict[str, int] = json.loads(self.storage.read(place) or b"{}")
         new = [number for number in self.registry.versions(subject)[-_NEWEST:] if str(number) not in seen]
         found: Sequence[Version | None] = [self.registry.version(subject, number) for number in new]
-        learnt = {str(version.version): self._keep(self.found(version.id, version.schema)) for version in found if version is not None}
+        learnt = {str(version.version): self._keep(self.resolve(version.id, version.schema)) for version in found if version is not None}
         if learnt:
             self.storage.put(place, json.dumps(seen | learnt).encode())
 
-    def found(self, id_: int, schema: Schema) -> Known:
-        """A schema in one text, with all that it takes from others."""
+    def resolve(self, id_: int, schema: Schema) -> StoredSchema:
+        """A schema in one text, with all its references."""
         if schema.kind == "PROTOBUF":
-            return Known(id_, schema.kind, base64.b64encode(self.descriptors(schema)).decode())
-        return Known(id_, schema.kind, self._complete(schema).text() if schema.kind == "AVRO" else schema.text)
+            return StoredSchema(id_, schema.kind, base64.b64encode(self.descriptors(schema)).decode())
+        return StoredSchema(id_, schema.kind, self._complete(schema).text() if schema.kind == "AVRO" else schema.text)
 
     def descriptors(self, schema: Schema) -> bytes:
-        """A Protobuf schema, compiled with what it imports."""
+        """A Protobuf schema, compiled with its imports."""
         try:
-            return protoc.compiled(schema.text, self._imports(schema))
+            return protoc.compile_schema(schema.text, self._imports(schema))
         except ImportError:
             message = "`format: protobuf` needs the Protobuf compiler"
             raise SetupError(Diagnostic("MS042", message, help="`pip install 'millstream[protobuf]'`")) from None
@@ -124,12 +124,12 @@ class Library:
                 found |= {reference.name: version.schema.text, **self._imports(version.schema)}
         return found
 
-    def _keep(self, known: Known) -> int:
+    def _keep(self, known: StoredSchema) -> int:
         self.storage.put_once(f"ids/{known.id}.json", json.dumps({"kind": known.kind, "text": known.text}).encode())
         return known.id
 
     def _complete(self, schema: Schema) -> avro.AvroSchema:
-        """With the types that it takes from other subjects."""
+        """With the types of other subjects that it uses."""
         others = []
         for reference in schema.references:
             version = self.registry.version(reference.subject, reference.version)

@@ -1,7 +1,7 @@
-"""Protobuf messages become columns, and columns messages, in Python's workers, whole Arrow arrays at a time.
+"""Decodes and encodes Protobuf messages in Python's workers, whole Arrow arrays at a time.
 
-Behind the id stand the indexes of the message within its file, as variable-length numbers with their count in front; a lone zero means
-the first message. The reader's schema decodes messages of every id. A message that stands elsewhere in its file is another one: bad.
+After the id come the indexes of the message type within its file, as variable-length numbers preceded by their count; a single zero means
+the first type. The reader's schema decodes messages of every id. A message of another type is invalid.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from millstream.connectors.kafka.reading.parsing import Part
-from millstream.formats import protobuf, protobufwriting
+from millstream.connectors.kafka.parts import MessagePart
+from millstream.formats import protobuf, protobuf_writer
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
@@ -22,21 +22,21 @@ WHOLE = "_millstream_whole"
 
 
 @dataclass(frozen=True, slots=True)
-class ProtobufPart(Part):
+class ProtobufPart(MessagePart):
     """A value in Protobuf."""
 
     descriptors: bytes = b""
     message: str = ""
     headed: bool = True
-    """Whether an id and indexes stand in front of each message."""
+    """Whether each message is preceded by an id and indexes."""
 
-    def parsed(self) -> Column:
+    def parse(self) -> Column:
         from pyspark.sql import functions as F
         from pyspark.sql.pandas.types import from_arrow_type
 
         held = protobuf.columns(self.descriptors, self.message)
         kind = pa.struct([*held, pa.field(WHOLE, pa.bool_())])
-        return on_arrays(_decoding(self.descriptors, self.message, kind, self.headed), from_arrow_type(kind), F.col(self.what))
+        return on_arrays(_make_decoder(self.descriptors, self.message, kind, self.headed), from_arrow_type(kind), F.col(self.what))
 
     def columns(self) -> list[Column]:
         from pyspark.sql import functions as F
@@ -58,25 +58,25 @@ class ProtobufPart(Part):
 
 
 def on_arrays(function: Callable[[pa.Array], pa.Array], returns: Any, column: Column) -> Column:
-    """A function of Arrow arrays, applied to a column."""
+    """Apply a function of Arrow arrays to a column."""
     from pyspark.sql import functions
 
-    applied: Column = functions.arrow_udf(function, returns)(column)  # type: ignore[attr-defined]  # it is there, and has no type
+    applied: Column = functions.arrow_udf(function, returns)(column)  # type: ignore[attr-defined]  # it exists, but has no stub
     return applied
 
 
-def encoding(descriptors: bytes, id_: int) -> Callable[[pa.Array], pa.Array]:
-    """Rows to messages of the file's first type."""
+def make_encoder(descriptors: bytes, id_: int) -> Callable[[pa.Array], pa.Array]:
+    """A function from rows to messages of the file's first type."""
 
     def encode(rows: pa.Array) -> pa.Array:
-        make = protobufwriting.encoder(descriptors)
+        make = protobuf_writer.encoder(descriptors)
         header = b"\x00" + id_.to_bytes(4, "big") + b"\x00"
-        return pa.array([header + make(row) for row in _numbered(rows).to_pylist()], pa.binary())
+        return pa.array([header + make(row) for row in _with_micros(rows).to_pylist()], pa.binary())
 
     return encode
 
 
-def _decoding(descriptors: bytes, name: str, kind: pa.DataType, headed: bool) -> Callable[[pa.Array], pa.Array]:
+def _make_decoder(descriptors: bytes, name: str, kind: pa.DataType, headed: bool) -> Callable[[pa.Array], pa.Array]:
     def decode(values: pa.Array) -> pa.Array:
         make, path = protobuf.decoder(descriptors, name), protobuf.path_of(protobuf.message_of(descriptors, name))
         bare = [make(value) if value is not None else None for value in values.to_pylist()] if not headed else None
@@ -97,7 +97,7 @@ def _one(value: bytes | None, path: tuple[int, ...], make: Callable[[bytes], dic
 
 
 def _indexes(data: bytes, start: int) -> tuple[tuple[int, ...], int]:
-    """The message's place in its file, and where the message begins."""
+    """The message type's position in its file, and where the message begins."""
     numbers = _varints(data, start)
     count, start = next(numbers)
     found = []
@@ -108,7 +108,7 @@ def _indexes(data: bytes, start: int) -> tuple[tuple[int, ...], int]:
 
 
 def _varints(data: bytes, start: int) -> Iterator[tuple[int, int]]:
-    """Zigzag numbers, one after the other, each with the place behind it."""
+    """Zigzag numbers, each with the position after it."""
     while True:
         number = shift = 0
         while True:
@@ -119,8 +119,8 @@ def _varints(data: bytes, start: int) -> Iterator[tuple[int, int]]:
         yield (number >> 1) ^ -(number & 1), start
 
 
-def _numbered(rows: pa.Array) -> pa.Array:
-    """Timestamps as microseconds, at any depth: Python's own would cost twice the time."""
+def _with_micros(rows: pa.Array) -> pa.Array:
+    """Timestamps as microseconds, at any depth: Python's datetimes would take twice the time."""
     return rows.cast(_plain(rows.type))
 
 

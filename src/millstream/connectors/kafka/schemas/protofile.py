@@ -1,4 +1,4 @@
-"""Protobuf without a registry: the schema is a file beside the pipeline, and messages stand alone, without an id in front."""
+"""Protobuf without a registry: the schema is a file next to the pipeline, and messages have no id."""
 
 from __future__ import annotations
 
@@ -13,11 +13,13 @@ from millstream.formats import protobuf, protoc
 
 @lru_cache(maxsize=16)
 def descriptors(file: Path) -> bytes:
-    """The file, compiled unless it is; ValueError with a sentence when it is no schema."""
+    """The file, compiled if necessary; ValueError with a sentence when it is not a schema."""
     try:
         if file.suffix != ".proto":
             return file.read_bytes()
-        return protoc.compiled(file.read_text(encoding="utf-8"), {each.name: each.read_text(encoding="utf-8") for each in _beside(file)})
+        return protoc.compile_schema(
+            file.read_text(encoding="utf-8"), {each.name: each.read_text(encoding="utf-8") for each in _beside(file)}
+        )
     except OSError as error:
         raise ValueError(f"`{file}` cannot be read: {(error.strerror or str(error)).lower()}") from None
     except ImportError:
@@ -27,13 +29,13 @@ def descriptors(file: Path) -> bytes:
 
 
 def file_columns(file: Path, message: str) -> pa.Schema:
-    """The columns of a message of the file; ValueError with a sentence when there are none."""
+    """The columns of a message type of the file; ValueError with a sentence when there are none."""
     from google.protobuf.message import DecodeError
 
     try:
         return protobuf.columns(descriptors(file), message)
     except (DecodeError, IndexError):
-        raise ValueError(f"`{file}` is no compiled schema") from None
+        raise ValueError(f"`{file}` is not a compiled schema") from None
 
 
 def file_part(file: Path, message: str, columns: pa.Schema) -> ProtobufPart:
@@ -41,5 +43,5 @@ def file_part(file: Path, message: str, columns: pa.Schema) -> ProtobufPart:
 
 
 def _beside(file: Path) -> list[Path]:
-    """What it may import."""
+    """The files that it may import."""
     return [each for each in sorted(file.parent.glob("*.proto")) if each != file]

@@ -1,0 +1,1 @@
+"""Checkpoints: layout, lease, evolution, repair, and readers for a pipeline that is stopped."""

@@ -1,0 +1,36 @@
+"""Checkpoints on the command line: named by a pipeline's file, or by their own folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from millstream.cli.pipelines import load_or_fail, setting_flags
+
+if TYPE_CHECKING:
+    from millstream.engine.offline.access import CheckpointPlace
+
+Target = Annotated[
+    str, typer.Argument(metavar="PIPELINE|CHECKPOINT", help="A pipeline's YAML file, or the folder of a checkpoint.", show_default=False)
+]
+
+
+def place_of(target: str, config: Path | None, set_: list[str] | None) -> CheckpointPlace:
+    """The checkpoint that is meant."""
+    from millstream.engine.offline.access import CheckpointPlace
+
+    if "://" in target or Path(target).is_dir():
+        return CheckpointPlace(target)
+    return CheckpointPlace.of(load_or_fail(Path(target), config, setting_flags(set_), warn=False))
+
+
+def size_of(count: int) -> str:
+    """Bytes for people."""
+    size, unit = float(count), "B"
+    for unit in ("B", "KB", "MB", "GB"):
+        if size < 1024 or unit == "GB":
+            break
+        size /= 1024
+    return f"{size:.0f} {unit}" if unit == "B" or size >= 100 else f"{size:.1f} {unit}"

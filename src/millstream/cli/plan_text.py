@@ -1,0 +1,161 @@
+"""What `millstream plan` prints: for people, and as plain data."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from millstream.plan import types
+from millstream.plan.branches import branches_of
+from millstream.plan.components import Sink
+from millstream.plan.paths import path_to_sink, paths_to_root, reads_of, tables_beside
+from millstream.plan.run_options import checkpoint_of
+from millstream.rules.real_time import promise
+from millstream.secrets import mask_option
+
+if TYPE_CHECKING:
+    from millstream.engine.offline.preview import PlanView
+    from millstream.plan.cutting import QueryPlan
+    from millstream.plan.settings import Settings
+    from millstream.plan.topology import Connection, Topology
+
+_WAYS = 8
+"""Paths to a root that are shown."""
+
+
+def document(seen: PlanView) -> dict[str, Any]:
+    return {
+        "pipeline": seen.topology.name,
+        "queries": [
+            {
+                "name": query.plan.name,
+                "sources": [node.name for node in query.plan.sources],
+                "reads": {node.name: query.plan.scans(node) for node in query.plan.sources},
+                "paths": [list(path) for path in paths_to_root(query.plan)],
+                "tables": {name: list(tables) for name, tables in _tables(query.plan, seen.topology).items()},
+                "nodes": [node.name for node in query.plan.below],
+                "sinks": [node.name for node in query.plan.sinks],
+                "guarantees": guarantees(query.plan, seen.topology.settings),
+                "stateful": [node.name for node in query.plan.above if node.stateful],
+                "output_mode": query.plan.output_mode,
+                "watermarks": {node.name: query.plan.delay_ms(node.name) for node in query.plan.clocks},
+                "last_epoch": query.committed if query.committed >= 0 else None,
+                "changes": [{"text": change.text, "breaking": change.breaking} for change in query.changes],
+            }
+            for query in seen.queries
+        ],
+        "columns": {name: types.columns(schema) if schema is not None else None for name, schema in seen.schemas.items()},
+        "settings": {name: {"value": value, "from": place} for name, value, place in settings_of(seen.topology)},
+        "connections": {
+            each.name: {name: {"value": value, "from": place} for name, value, place in options_of(each)}
+            for each in seen.topology.connections
+        },
+        "findings": [finding.as_dict() for finding in seen.findings],
+    }
+
+
+def text(seen: PlanView) -> str:
+    lines = [f"pipeline {seen.topology.name}", ""]
+    for query in seen.queries:
+        progress = f"epoch {query.committed} is committed" if query.committed >= 0 else "not started yet"
+        lines.append(f"query {query.plan.name} ({progress})")
+        lines += [f"  {way}" for way in _ways(query.plan)]
+        lines += [f"  {name}: {promise.replace('_', ' ')}" for name, promise in guarantees(query.plan, seen.topology.settings).items()]
+        lines += _time(query.plan)
+        lines += [f"  {name} looks rows up in {', '.join(tables)}" for name, tables in _tables(query.plan, seen.topology).items()]
+        lines += [f"  {'!' if change.breaking else '~'} {change.text}" for change in query.changes]
+        if any(change.breaking for change in query.changes):
+            sinks = ", ".join(node.name for node in query.plan.sinks)
+            lines.append(f"  ! progress cannot stay: a run needs --reset {query.plan.name}, and {sinks} will receive rows again")
+    return "\n".join([*lines, "", *_reads(seen), "", *_columns(seen), "", *_settings(seen.topology)])
+
+
+def _ways(plan: QueryPlan) -> list[str]:
+    """The paths of rows: from the sources to the root, and from there to the sinks; in one line each where there is one source."""
+    above = paths_to_root(plan)
+    single = above[0] if len(above) == 1 else ()
+    lines = [] if single else [" → ".join(path) for path in above[:_WAYS]]
+    lines += [f"… and {len(above) - _WAYS} more ways to {plan.root.name}"] if len(above) > _WAYS else []
+    for sink in plan.sinks:
+        path = path_to_sink(plan, sink)
+        if path:
+            lines.append(f"{' → '.join((*single[:-1], *path))}  ⇒  {sink.name}")
+        bad, late = ([node.name for node in nodes] for nodes in (plan.nodes_rejecting_to(sink), plan.late_rows_of(sink)))
+        lines += [f"{what} rows of {', '.join(nodes)}  ⇒  {sink.name}" for what, nodes in (("bad", bad), ("late", late)) if nodes]
+    filled = [(node, path_to_sink(plan, node)) for node in plan.filling]
+    return lines + [f"{' → '.join((*single[:-1], *path))}  ⇒  {node.name} (dynamic table)" for node, path in filled]
+
+
+def _tables(plan: QueryPlan, topology: Topology) -> dict[str, tuple[str, ...]]:
+    return {node.name: tables for node in plan.nodes if (tables := tables_beside(node, topology))}
+
+
+def _reads(seen: PlanView) -> list[str]:
+    """How often every source is read."""
+    lines = ["sources"]
+    for source in seen.topology.sources:
+        reads = reads_of(source, [query.plan for query in seen.queries])
+        told = ", ".join(f"{_times(count)} by query {name}" for name, count in reads.items())
+        lines.append(f"  {source.name}: read per epoch {told}" if reads else f"  {source.name}: not read")
+    return lines
+
+
+def _times(count: int) -> str:
+    return {1: "once", 2: "twice"}.get(count, f"{count} times")
+
+
+def guarantees(plan: QueryPlan, settings: Settings) -> dict[str, str]:
+    """Sink → what it promises, with the options that it has."""
+    return {node.name: promise(node.component, settings) for node in plan.sinks if isinstance(node.component, Sink)}
+
+
+def _time(plan: QueryPlan) -> list[str]:
+    """What a query with state goes by."""
+    if not plan.stateful:
+        return []
+    remembering = ", ".join(node.name for node in plan.above if node.stateful)
+    mode = "results once, when they have closed" if plan.output_mode == "append" else "results again whenever they change"
+    clocks = [f"{node.name}.{node.options.event_time.column}" for node in plan.clocks if node.options.event_time]
+    delays = [f"{clock} ({plan.delay_ms(node.name) / 1000:g} s behind)" for clock, node in zip(clocks, plan.clocks, strict=True)]
+    held = "; held back to the end, since the input is bounded" if plan.held and delays else ""
+    return [f"  remembers: {remembering}; {mode}", *([f"  goes by: {', '.join(delays)}{held}"] if delays else [])]
+
+
+def _columns(seen: PlanView) -> list[str]:
+    lines = ["columns"]
+    for node in seen.topology.ordered():
+        if node.kind == "sink" or branches_of(node):  # a route's rows are seen in its branches alone
+            continue
+        schema = seen.schemas.get(node.name)
+        shown = ", ".join(f"{name} {kind}" for name, kind in types.columns(schema).items()) if schema is not None else "known when it runs"
+        key = f"  (by {', '.join(node.primary_key)})" if node.primary_key else ""
+        lines.append(f"  {node.name}: {shown}{key}")
+    return lines
+
+
+def _settings(topology: Topology) -> list[str]:
+    lines = ["settings"]
+    lines += [f"  {name} = {value}  ({place})" for name, value, place in settings_of(topology)]
+    for connection in topology.connections:
+        lines.append(f"connection {connection.name}")
+        lines += [f"  {name} = {value}  ({place})" for name, value, place in options_of(connection)]
+    return lines
+
+
+def settings_of(topology: Topology) -> list[tuple[str, Any, str]]:
+    """Setting, value and the place it comes from."""
+    values = _flat(topology.settings.model_dump(mode="json", by_alias=True))
+    values["checkpoint"] = checkpoint_of(topology)
+    return [(name, value, topology.origins.get(name, "default")) for name, value in values.items() if value is not None]
+
+
+def options_of(connection: Connection) -> list[tuple[str, Any, str]]:
+    """Option of a connection, value and the place it comes from; secrets are not shown."""
+    values = _flat(mask_option("", connection.options))
+    return [(name, value, connection.origins.get(name, "pipeline")) for name, value in values.items()]
+
+
+def _flat(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in values.items():
+        found |= _flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {prefix + key: value}
+    return found

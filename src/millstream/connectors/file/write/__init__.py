@@ -1,0 +1,1 @@
+"""Rows become files, once per epoch."""

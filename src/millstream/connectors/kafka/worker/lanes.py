@@ -1,0 +1,178 @@
+"""Writes the rows of one lane on a worker: one transaction, with a marker that contains the epoch.
+
+The order is the proof. Opening the lane fences every earlier owner and ends its transaction; the marker is read after that, so it shows
+what was committed before; a later owner makes this commit fail. So at most one commit per lane and epoch succeeds. After an attempt that
+was killed, is late, or has an unknown result, the next one does the same: open, read the marker, skip or write.
+The marker is the lane's offset in a consumer group of the sink: the epoch plus one, with the epoch's digest and the run's name as metadata.
+A failure is returned as a row, not raised as an exception. This package is pickled to the workers.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from millstream.connectors.kafka.worker.producers import Writer, keep, retry_step, reuse
+from millstream.worker.archives import forget_archives
+
+OUTCOME = "lane int, outcome string, rows long, detail string"
+_FENCED = {"_FENCED", "INVALID_PRODUCER_EPOCH", "PRODUCER_FENCED", "INVALID_PRODUCER_ID_MAPPING"}
+_REFUSED = ("AUTHORIZATION_FAILED", "MSG_SIZE_TOO_LARGE", "RECORD_LIST_TOO_LARGE", "INVALID_RECORD", "INVALID_TRANSACTION_TIMEOUT")
+
+
+@dataclass(frozen=True)
+class LaneJob:
+    """One epoch of one sink."""
+
+    client: Mapping[str, Any]
+    """Properties of librdkafka."""
+    group: str
+    """The sink's identity: the group of its markers, and the prefix of its transactional ids."""
+    topic: str
+    epoch: int
+    digest: str
+    run: str
+    """The run that has claimed the lanes."""
+    expected: Mapping[int, int] = field(default_factory=dict)
+    """Lane → the minimum epoch that its marker must show."""
+    required: frozenset[int] = frozenset()
+    """Lanes whose marker must exist."""
+    seconds: float = 60
+
+
+class LaneOutcome(NamedTuple):
+    """The result of a lane: `done`, `held` (already committed), `fenced`, `later` (Kafka does not answer), or a permanent failure."""
+
+    lane: int
+    outcome: str
+    rows: int = 0
+    detail: str = ""
+
+
+class Marker(NamedTuple):
+    """The last epoch that a lane has committed, its digest, and the run that owns the lane."""
+
+    epoch: int
+    digest: str
+    run: str
+
+
+def publish(job: LaneJob) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """The function for Spark's workers. Each task has the rows of one lane, in order."""
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        filled = (batch for batch in batches if batch.num_rows)
+        first = next(filled, None)
+        if first is None:
+            return
+        lane, outcome, rows, detail = send(job, int(first.column("lane")[0].as_py()), itertools.chain([first], filled))
+        forget_archives()
+        columns = [pa.array([lane], pa.int32()), pa.array([outcome]), pa.array([rows], pa.int64()), pa.array([detail[:500]])]
+        yield pa.RecordBatch.from_arrays(columns, names=["lane", "outcome", "rows", "detail"])
+
+    return run
+
+
+def send(job: LaneJob, lane: int, batches: Iterator[pa.RecordBatch]) -> LaneOutcome:
+    """Write a lane's rows, unless they are already committed."""
+    from confluent_kafka import KafkaException
+
+    writer = reuse(job.client, job.group, lane, job.expected) or Writer(job.client, job.group, lane)
+    try:
+        found = _open(job, lane, writer)
+        if found is None:
+            found = LaneOutcome(lane, "done", _transaction(job, lane, writer, batches))
+            keep(writer, job.epoch)
+    except KafkaException as error:
+        return failure(lane, error.args[0], writer.failed)
+    return found
+
+
+def marker(job: LaneJob, lane: int, group: Any) -> Marker | None:
+    """Read the lane's marker."""
+    from confluent_kafka import KafkaException, TopicPartition
+
+    def ask() -> Any:
+        (place,) = group.committed([TopicPartition(job.topic, lane)], timeout=job.seconds)
+        if place.error is not None:  # a missing answer does not mean a missing marker
+            raise KafkaException(place.error)
+        return place
+
+    place = retry_step(job.seconds, ask)
+    digest, _, run = (place.metadata or "").partition(" ")
+    return Marker(place.offset - 1, digest, run) if place.offset >= 0 else None
+
+
+def judge(job: LaneJob, lane: int, held: Marker | None) -> LaneOutcome | None:
+    """The consequence of a marker once the lanes are claimed; None: the rows must be written."""
+    if held is not None and held.run != job.run:
+        return LaneOutcome(lane, "taken", detail=f"the lane was claimed by another run, at epoch {held.epoch}")
+    return weigh(job, lane, held)
+
+
+def weigh(job: LaneJob, lane: int, held: Marker | None) -> LaneOutcome | None:
+    """The consequence of a marker of any run."""
+    if held is None:
+        return LaneOutcome(lane, "missing", detail="the marker is gone") if lane in job.required else None
+    if held.epoch == job.epoch and held.digest == job.digest:
+        return LaneOutcome(lane, "held")
+    if held.epoch >= job.epoch:
+        return LaneOutcome(lane, "history", detail=f"epoch {held.epoch} is there{', with other rows' if held.epoch == job.epoch else ''}")
+    if held.epoch < job.expected.get(lane, -1):
+        detail = f"the marker shows epoch {held.epoch}, and epoch {job.expected[lane]} was committed"
+        return LaneOutcome(lane, "missing", detail=detail)
+    return None
+
+
+def reach_point(point: str, lane: int) -> None:
+    """A hook at the points where an attempt can die; tests replace it."""
+
+
+def mark(job: LaneJob, writer: Writer, epoch: int, digest: str) -> None:
+    """Add the marker to the transaction."""
+    from confluent_kafka import TopicPartition
+
+    place = TopicPartition(job.topic, writer.lane, epoch + 1, metadata=f"{digest} {job.run}")
+    retry_step(job.seconds, lambda: writer.producer.send_offsets_to_transaction([place], writer.metadata, job.seconds))
+
+
+def commit(job: LaneJob, writer: Writer) -> None:
+    retry_step(job.seconds, lambda: writer.producer.commit_transaction(job.seconds))
+
+
+def failure(lane: int, error: Any, failed: list[str]) -> LaneOutcome:
+    """The result of a failure. The next owner of the lane ends a transaction that is left open here."""
+    names, said = [error.name(), *failed], f"{error.name()}: {error.str()}"
+    refused = [name for name in names if any(sign in name for sign in _REFUSED)]
+    if refused:
+        return LaneOutcome(lane, "refused", detail=f"{refused[0]}: {error.str()}")
+    return LaneOutcome(lane, "fenced" if _FENCED & set(names) else "later", detail=said)
+
+
+def _open(job: LaneJob, lane: int, writer: Writer) -> LaneOutcome | None:
+    """Open the lane: no other owner can commit it after this. None: there is something to write."""
+    if writer.epoch >= 0:
+        reach_point("opened", lane)
+        return None
+    with writer.open_consumer() as consumer:
+        writer.producer.init_transactions(job.seconds)
+        reach_point("opened", lane)
+        return judge(job, lane, marker(job, lane, consumer))
+
+
+def _transaction(job: LaneJob, lane: int, writer: Writer, batches: Iterator[pa.RecordBatch]) -> int:
+    writer.producer.begin_transaction()
+    rows = 0
+    for batch in batches:
+        writer.send(job.topic, batch)
+        rows += batch.num_rows
+        reach_point("producing", lane)
+    mark(job, writer, job.epoch, job.digest)
+    reach_point("produced", lane)
+    commit(job, writer)
+    reach_point("committed", lane)
+    return rows

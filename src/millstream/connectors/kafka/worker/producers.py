@@ -1,0 +1,114 @@
+"""A worker's producers: opened once, and kept from epoch to epoch while the lane stays with the worker.
+
+Opening takes tens of milliseconds, and reading the marker needs a consumer. The producer that committed the lane's last epoch needs
+neither: if another owner had opened the lane since, its next commit would fail. In all other cases (another worker was last, an attempt
+failed) the lane is opened again. This package is pickled to the workers with every task, so lasting objects are kept outside of it.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from types import ModuleType
+from typing import Any
+
+import pyarrow as pa
+
+_HOME = "_millstream_lanes"
+_DRAIN_SECONDS = 0.005
+
+
+class Writer:
+    """The producer of one lane."""
+
+    def __init__(self, client: Mapping[str, Any], group: str, lane: int) -> None:
+        from confluent_kafka import Producer
+
+        self.client, self.group, self.lane = client, group, lane
+        self.failed: list[str] = []
+        self.epoch = -1
+        """The last epoch that it committed."""
+        self.metadata: Any = None
+        """The consumer group of the markers, as the client represents it."""
+        own = {"transactional.id": f"{group}.{lane}", "on_delivery": self._on_delivery}
+        self.producer = Producer({**client, **own})
+
+    @contextmanager
+    def open_consumer(self) -> Iterator[Any]:
+        """A consumer that can read the marker."""
+        from confluent_kafka import Consumer
+
+        consumer = Consumer({**_consumer_properties(self.client), "group.id": self.group, "enable.auto.commit": False})
+        try:
+            self.metadata = consumer.consumer_group_metadata()
+            yield consumer
+        finally:
+            consumer.close()
+
+    def send(self, topic: str, batch: pa.RecordBatch) -> None:
+        """Pass messages to the client, which sends them in its own thread."""
+        produce, drain = self.producer.produce, self.producer.poll
+        keys, values, headers = batch.column("key").to_pylist(), batch.column("value").to_pylist(), _headers(batch)
+        for place, value in enumerate(values):
+            extra = {"headers": headers[place]} if headers else {}
+            while True:
+                try:
+                    produce(topic, value, keys[place], **extra)
+                    break
+                except BufferError:  # the queue is full
+                    drain(_DRAIN_SECONDS)
+        drain(0)
+
+    def _on_delivery(self, error: Any, _: Any) -> None:
+        if error:
+            self.failed.append(error.name())
+
+
+def keep(writer: Writer, epoch: int) -> None:
+    """Keep the writer for the lane's next epoch."""
+    writer.epoch = epoch
+    _writers()[writer.group, writer.lane] = writer
+
+
+def reuse(client: Mapping[str, Any], group: str, lane: int, expected: Mapping[int, int]) -> Writer | None:
+    """The writer that committed the lane's last epoch. Writers whose lane was taken over are closed."""
+    writers = _writers()
+    for (owner, number), writer in list(writers.items()):
+        if owner == group and (expected.get(number) != writer.epoch or writer.client != client):
+            del writers[owner, number]
+    return writers.pop((group, lane), None)
+
+
+def retry_step(seconds: float, step: Callable[[], Any]) -> Any:
+    """Retry a step on temporary failures: the client continues where it stopped."""
+    from confluent_kafka import KafkaException
+
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            return step()
+        except KafkaException as error:
+            passes = error.args[0].retriable() or "COORD" in error.args[0].name() or error.args[0].name() == "UNSTABLE_OFFSET_COMMIT"
+            if not passes or time.monotonic() > deadline:
+                raise
+            time.sleep(0.05)
+
+
+def _writers() -> dict[tuple[str, int], Writer]:
+    """(group, lane) → the writer of this process."""
+    home = sys.modules.setdefault(_HOME, ModuleType(_HOME))
+    found: dict[tuple[str, int], Writer] = vars(home).setdefault("writers", {})
+    return found
+
+
+def _headers(batch: pa.RecordBatch) -> list[Any]:
+    if "headers" not in batch.schema.names:
+        return []
+    return [[(each["key"], each["value"]) for each in row or ()] for row in batch.column("headers").to_pylist()]
+
+
+def _consumer_properties(client: Mapping[str, Any]) -> dict[str, Any]:
+    """The properties that a consumer supports too."""
+    return {name: value for name, value in client.items() if name.startswith(("bootstrap.", "security.", "sasl.", "ssl.", "log_level"))}

@@ -1,0 +1,153 @@
+"""Exactly-once delivery on the driver: one epoch of one sink is staged, planned, published, and done.
+
+Deterministic rows are kept in Spark's shuffle (`shuffle_staging.py`). Others are computed once and kept as files in the checkpoint, for a
+repetition of the epoch. Before a lane is opened, the log records which it is and the number of lanes.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from millstream.connectors.kafka.worker.lanes import LaneJob
+from millstream.connectors.kafka.write.encoding import in_lanes, in_order
+from millstream.connectors.kafka.write.epoch_log import EpochLog, EpochPlan
+from millstream.connectors.kafka.write.lane_fencing import claim_lanes
+from millstream.connectors.kafka.write.publisher import give_up_error, publish, refuse
+from millstream.connectors.kafka.write.shuffle_staging import into_lanes, shuffle
+from millstream.connectors.kafka.write.target import markers
+from millstream.errors import Diagnostic, RunError
+from millstream.jvm.file_writer import write
+from millstream.plan.components import Epoch, LedgerEntry, Staged
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_DAY = 86_400
+_PLAIN = {"compression": "lz4", "parquet.enable.dictionary": "false"}
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """The staged messages of an epoch."""
+
+    plan: EpochPlan
+    messages: DataFrame
+    """Divided into lanes, where they are already shuffled."""
+    repeated: bool
+    """Whether an earlier attempt may have opened lanes."""
+
+
+@dataclass(slots=True)
+class Claim:
+    """The name under which a run has claimed the lanes; markers contain it."""
+
+    run: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """One epoch of one sink."""
+
+    epoch: Epoch
+    topic: str
+    partitions: int
+    group: str
+    log: EpochLog
+    reading: Mapping[str, str]
+    """Properties of an admin client."""
+    writing: Mapping[str, Any]
+    """Properties of a producer."""
+    claim: Claim
+
+    def held_epoch(self, lanes: int) -> LedgerEntry | None:
+        """The markers show what must not be written again; only the log shows that no lane is missing. Afterwards the lanes belong to
+        this run.
+        """
+        done, plan = self.log.done(), self.log.plan(self.epoch.number)
+        number, digest = max(markers(self.reading, self.group, self.topic, self.partitions).values(), default=(-1, ""))
+        if number > self.epoch.number or (number == self.epoch.number and digest != self.epoch.digest):
+            return LedgerEntry(number, digest)
+        used = [lane + 1 for lane in done.expected_epochs()]
+        self._claim(max(min(lanes, self.partitions), plan.lanes if plan else 0, *used), repeated=plan is not None)
+        return LedgerEntry(done.epoch, done.digest) if done.epoch >= 0 else None
+
+    def stage(self, messages: DataFrame, lanes: int) -> Staged[Work | None]:
+        plan = self.log.plan(self.epoch.number)
+        if plan is not None:
+            return self._again(messages, plan)
+        plan = EpochPlan("", min(lanes, self.partitions), 0, self.epoch.digest)
+        return self._stage_in_shuffle(messages, plan, repeated=False) if self.epoch.repeatable else self._stage_in_files(messages, plan)
+
+    def commit(self, work: Work) -> None:
+        plan = self.log.put_once(self.epoch.number, work.plan)
+        self._require_digest(plan)
+        marked = publish(self._messages(replace(work, plan=plan)), self._job(plan.lanes), self.epoch) if plan.rows or work.plan.rows else []
+        self.log.finish(self.epoch.number, self.epoch.digest, marked)
+
+    def abort(self, work: Work) -> None:
+        if work.plan.folder and not work.repeated:
+            self.log.storage.delete(work.plan.folder)
+
+    def _again(self, messages: DataFrame, plan: EpochPlan) -> Staged[Work | None]:
+        self._require_digest(plan)
+        if not plan.folder:
+            return self._stage_in_shuffle(messages, plan, repeated=True)
+        messages.write.format("noop").mode("append").save()  # a query with state must process every epoch
+        return Staged(plan.rows, Work(plan, messages, repeated=True))
+
+    def _stage_in_shuffle(self, messages: DataFrame, plan: EpochPlan, repeated: bool) -> Staged[Work | None]:
+        shuffled = shuffle(in_lanes(messages, plan.lanes), plan.lanes)
+        found = replace(plan, rows=shuffled.rows, hash=shuffled.hash)
+        if repeated and _differ(plan, found) and not self.epoch.accepts:
+            raise RunError(_other_rows(self.epoch, plan, found))
+        return Staged(shuffled.rows, Work(found, shuffled.frame, repeated))
+
+    def _stage_in_files(self, messages: DataFrame, plan: EpochPlan) -> Staged[Work | None]:
+        folder, storage = f"{self.epoch.number}-{uuid.uuid4().hex[:8]}", self.log.storage
+        written = write(in_lanes(messages, plan.lanes), f"{storage.url}/{folder}", "parquet", (), _PLAIN, None)
+        storage.sync(f"{folder}/{name}" for name in storage.files(folder))
+        return Staged(written.rows, Work(replace(plan, folder=folder, rows=written.rows), messages, repeated=False))
+
+    def _messages(self, work: Work) -> DataFrame:
+        """The messages by lane, each in its order."""
+        messages = work.messages
+        if work.plan.folder:
+            staged = messages.sparkSession.read.parquet(f"{self.log.storage.url}/{work.plan.folder}")
+            messages = into_lanes(staged, work.plan.lanes)
+        return in_order(messages)
+
+    def _claim(self, lanes: int, repeated: bool) -> None:
+        self.claim.run = uuid.uuid4().hex[:12]
+        done = self.log.done()
+        # before the first attempt a marker may be absent; but a recent one cannot have expired: it was removed
+        required = frozenset(done.expected_epochs()) if repeated else done.younger(_DAY)
+        job = replace(self._job(0), required=required)
+        outcomes = claim_lanes(job, lanes)
+        refuse(outcomes, job, self.epoch)
+        if any(each.outcome != "done" for each in outcomes):
+            raise give_up_error(outcomes, self.epoch)
+
+    def _job(self, lanes: int) -> LaneJob:
+        """Claimed lanes have a marker."""
+        expected, required = self.log.done().expected_epochs(), frozenset(range(lanes))
+        return LaneJob(self.writing, self.group, self.topic, self.epoch.number, self.epoch.digest, self.claim.run, expected, required)
+
+    def _require_digest(self, plan: EpochPlan) -> None:
+        if plan.digest != self.epoch.digest:
+            message = f"sink `{self.epoch.sink}` has begun epoch {self.epoch.number} of another history"
+            raise RunError(Diagnostic("MS055", message, detail="nothing was written", help="restore the checkpoint as a whole"))
+
+
+def _differ(plan: EpochPlan, found: EpochPlan) -> bool:
+    """Whether a repeated epoch has other messages. Plans of an older version have no hash."""
+    return found.rows != plan.rows or (bool(plan.hash) and found.hash not in ("", plan.hash))
+
+
+def _other_rows(epoch: Epoch, plan: EpochPlan, found: EpochPlan) -> Diagnostic:
+    message = f"epoch {epoch.number} of sink `{epoch.sink}` is half done, and its messages have changed"
+    detail = f"there were {plan.rows} messages, there are {found.rows} now, and their contents differ; nothing more was written"
+    help_ = "undo the change in the input or in the code; or `--accept-replay`: written lanes stay, others get the new rows"
+    return Diagnostic("MS142", message, detail=detail, help=help_)

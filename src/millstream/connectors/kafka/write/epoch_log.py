@@ -1,0 +1,80 @@
+"""The driver's log of an epoch, in the sink's folder of the checkpoint.
+
+`<query>/<epoch>.json` is put once, before a lane is opened: where the epoch's rows are, and the number of lanes. A repetition of the epoch
+uses exactly those rows, so that two lanes never disagree about a row. `<query>/done.json` is written when all lanes have committed. It
+contains each lane's last epoch: an empty lane has no transaction, so its marker is an older one.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from millstream.clients.storage import Storage
+
+_DONE = "done.json"
+
+
+@dataclass(frozen=True, slots=True)
+class EpochPlan:
+    """An epoch whose rows are fixed."""
+
+    folder: str
+    lanes: int
+    rows: int
+    digest: str
+    hash: str = ""
+    """A checksum of the messages and their lanes, where a repeated epoch computes them again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """The last epoch that all lanes hold."""
+
+    epoch: int = -1
+    digest: str = ""
+    lanes: dict[str, tuple[int, float]] = field(default_factory=dict)
+    """Lane → its last epoch, and its time."""
+
+    def expected_epochs(self) -> dict[int, int]:
+        return {int(lane): epoch for lane, (epoch, _) in self.lanes.items()}
+
+    def younger(self, seconds: float) -> frozenset[int]:
+        """Lanes that have written within this time."""
+        return frozenset(int(lane) for lane, (_, at) in self.lanes.items() if time.time() - at < seconds)
+
+
+class EpochLog:
+    """The log of one query's sink."""
+
+    def __init__(self, storage: Storage, query: str) -> None:
+        self.storage = storage.child(query)
+
+    def plan(self, epoch: int) -> EpochPlan | None:
+        found = self._read(f"{epoch}.json")
+        return EpochPlan(**found) if found else None
+
+    def put_once(self, epoch: int, plan: EpochPlan) -> EpochPlan:
+        """The valid plan: this one, or the one that another writer put first."""
+        self.storage.put_once(f"{epoch}.json", json.dumps(asdict(plan)).encode())
+        return self.plan(epoch) or plan
+
+    def done(self) -> Done:
+        found = self._read(_DONE) or {}
+        lanes = {lane: (int(epoch), float(at)) for lane, (epoch, at) in found.pop("lanes", {}).items()}
+        return Done(**found, lanes=lanes)
+
+    def finish(self, epoch: int, digest: str, lanes: list[int]) -> None:
+        """All lanes have the epoch; delete the rows of this and earlier epochs."""
+        marked = {**self.done().lanes, **{str(lane): (epoch, time.time()) for lane in lanes}}
+        self.storage.put(_DONE, json.dumps(asdict(Done(epoch, digest, marked))).encode())
+        for name in self.storage.names():
+            number = name.partition(".")[0].partition("-")[0]
+            if number.isdigit() and (int(number) < epoch or not name.endswith(".json")):
+                self.storage.delete(name)
+
+    def _read(self, name: str) -> dict[str, Any] | None:
+        data = self.storage.read(name)
+        return json.loads(data) if data else None

@@ -1,0 +1,106 @@
+"""The common part of sinks into Postgres: connect, read the ledger, stage rows, commit them with the ledger, clean up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, ClassVar
+
+from millstream.clients.postgres import PostgresOptions, open_connection, quote_name, require_client
+from millstream.connectors.postgres.worker.staging import StagingJob
+from millstream.connectors.postgres.write import commit
+from millstream.connectors.postgres.write.columns import StagedColumn, column_definitions, to_staging_types
+from millstream.connectors.postgres.write.commit import Work, discard, give_up, prefix, refuse, stage, sweep
+from millstream.connectors.postgres.write.first_contact import first_contact
+from millstream.connectors.postgres.write.ledger import Ledger
+from millstream.connectors.postgres.write.options import PostgresTarget
+from millstream.errors import RunError, TransientError
+from millstream.plan.components import Epoch, LedgerEntry, NodeContext, SinkRun, Staged
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+class PostgresDelivery(PostgresTarget):
+    """The options of a sink that commits an epoch in one transaction."""
+
+    adjustable: ClassVar[frozenset[str]] = frozenset(
+        {*PostgresOptions.model_fields, "connections", "commit_group", "create"} - {"database"}
+    )
+
+    @property
+    def address_text(self) -> str:
+        return f"database {self.database} on {self.host}:{self.port}"
+
+    @property
+    def recalls_without_spark(self) -> bool:
+        return True
+
+
+class PostgresDeliveryRun(SinkRun[Work]):
+    """Stages rows on the workers, and commits them in one transaction with the ledger."""
+
+    def __init__(self, target: PostgresDelivery, context: NodeContext) -> None:
+        super().__init__(context)
+        self.target = target
+        self._has_staged = False
+        self.held = False
+        """Whether the ledger has an entry of this sink: then its table must exist."""
+
+    def prepare(self, spark: SparkSession) -> None:
+        require_client()
+        with first_contact(self.context), open_connection(self.target.address()) as connection:
+            self._ledger.create(connection)
+            sweep(connection, self.target.metadata_schema, prefix(self.context, self.context.name))
+
+    def ledger(self, spark: SparkSession | None, epoch: Epoch) -> LedgerEntry | None:
+        with open_connection(self.target.address()) as connection:
+            entry = self._ledger.read(connection, epoch)
+        self.held = entry is not None
+        return entry
+
+    def recall(self, spark: SparkSession | None, epoch: Epoch) -> LedgerEntry | None:
+        return self.ledger(spark, epoch)
+
+    def stage_columns(
+        self,
+        frame: DataFrame,
+        columns: tuple[StagedColumn, ...],
+        key: tuple[str, ...],
+        epoch: Epoch,
+        statements: Callable[[Sequence[str]], Iterator[str]],
+        blame: Callable[[], str] = lambda: "",
+    ) -> Staged[Work]:
+        """Stage the columns of a frame, with the statements that will merge them."""
+        address, schema = self.target.address(), self.target.metadata_schema
+        job = StagingJob(address.text, quote_name(schema), prefix(self.context, epoch.sink), column_definitions(columns, key))
+        self._has_staged = True
+        attempts = stage(to_staging_types(frame, columns).coalesce(self.target.connections), job)
+        work = Work(address, self._ledger, tuple(attempts), statements, blame)
+        try:
+            refuse(attempts, epoch.sink, address, blame)
+        except TransientError:  # the next start cleans up, when the server answers
+            raise
+        except RunError:
+            give_up(work)
+            raise
+        return Staged(work.rows, work)
+
+    def commit(self, staged: Staged[Work], epoch: Epoch) -> None:
+        commit.commit([(staged.work, epoch)])
+
+    def commit_together(self, works: Sequence[tuple[Staged[Work], Epoch]]) -> None:
+        commit.commit([(staged.work, epoch) for staged, epoch in works])
+
+    def abort(self, staged: Staged[Work], epoch: Epoch) -> None:
+        discard(staged.work)
+
+    def close(self) -> None:
+        """Remove the staging tables of attempts that no epoch counted: those of workers that died after they had staged."""
+        if not self._has_staged:
+            return
+        with open_connection(self.target.address()) as connection:
+            sweep(connection, self.target.metadata_schema, prefix(self.context, self.context.name))
+
+    @property
+    def _ledger(self) -> Ledger:
+        return Ledger(self.target.metadata_schema, self.context.pipeline)

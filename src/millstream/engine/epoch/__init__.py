@@ -1,0 +1,1 @@
+"""One epoch: frames, staging, commits, and the checks before an epoch is repeated."""

@@ -1,0 +1,249 @@
+"""The DataFrames of one epoch. Nodes below the root are built on demand, and cached where two readers would compute them twice; all are
+released at the end.
+
+A node with several readers is persisted when an expensive step is above it (Python, parsing CSV or JSON). A cheap node is computed again,
+which is faster.
+A node whose rows vary (`rand()`, a function that reads a clock) is staged once in the checkpoint when several sinks read it. Persisting is
+not enough: an evicted block would be computed again. The rows of a sink whose target decides which of them are rejects are staged too: the
+decision and the dead letters must be the same when the epoch is repeated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property, reduce
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from millstream.checkpoint.layout import OffsetEntry
+from millstream.engine.epoch.last_per_key import last_per_key
+from millstream.engine.epoch.reject_counts import Tally, count_bad
+from millstream.engine.epoch.staging import stage_once
+from millstream.engine.lowering.nodes import REJECT_TYPE, Lowering, finish, good, visible
+from millstream.engine.time.late_rows import Lateness
+from millstream.engine.time.operators import Operators
+from millstream.plan.components import REJECT, KeepsLastPerKey, RejectsRows
+from millstream.plan.cutting import QueryPlan
+from millstream.plan.document import functions_of
+from millstream.plan.nodes import AnyNode, SinkNode
+from millstream.rules.functions import calls_of
+
+
+class EpochFrames:
+    """Frames by node name, for one epoch of one query."""
+
+    def __init__(
+        self,
+        plan: QueryPlan,
+        root: DataFrame,
+        lowering: Lowering,
+        epoch: int,
+        entry: OffsetEntry,
+        clock: str,
+        operators: Callable[[], Operators] | None = None,
+        accepts: bool = False,
+    ) -> None:
+        self._plan, self._lowering, self._epoch, self._entry, self._clock = plan, lowering, epoch, entry, clock
+        self._find_operators, self._source, self._accepts = operators, root, accepts
+        self._spark, self._stream_end = root.sparkSession, plan.stream_end.name
+        self._full: dict[str, DataFrame] = {}
+        self._persisted: list[DataFrame] = []
+        self._materialised: set[str] = set()
+        self._tallies: dict[str, Tally] = {}
+        self.scans = 0
+        """How often the root has been read."""
+        self.collapsed: set[str] = set()
+        """Sinks that receive only the last row of each key. Their counts do not apply to the node above."""
+        self._adopt_root(root)
+
+    def rows(self, name: str, reader: AnyNode | None = None) -> DataFrame:
+        """The valid rows of a node, as one reader sees them."""
+        frame, node = self._frame(name), self._plan.node(name)
+        return visible(good(frame) if self._rejects(node) else frame, node, reader)
+
+    @cached_property
+    def operators(self) -> Operators | None:
+        """Spark's operators, for queries that use event time. Read it only after the root has been read."""
+        return self._find_operators() if self._find_operators else None
+
+    @cached_property
+    def late(self) -> Lateness | None:
+        """The late rows, for queries that can have any."""
+        return Lateness(self._plan, self._source, self.operators) if self.operators and self._plan.reporting_late else None
+
+    def run(self) -> None:
+        """Run the streaming plan and discard its rows: Spark must commit the state of every epoch."""
+        self.rows(self._plan.stream_end.name).write.format("noop").mode("append").save()
+
+    def for_sink(self, sink: SinkNode) -> DataFrame:
+        """The rows that a sink receives in this epoch."""
+        rejecting, late_nodes = self._plan.nodes_rejecting_to(sink), self._plan.late_rows_of(sink)
+        if rejecting or late_nodes:
+            letters = self._dead_letters(rejecting, late_nodes)
+            return good(self._with_rejects(sink, letters)) if sink.isolates else letters
+        name = sink.name if sink.isolates else sink.inputs[0]
+        rows = self.rows(name)
+        self._count(name)
+        return rows if sink.isolates else self._last_rows(sink, rows)
+
+    def _last_rows(self, sink: SinkNode, rows: DataFrame) -> DataFrame:
+        """The last row of each key, for sinks that want only that row."""
+        run = self._lowering.sink(sink)
+        key = run.collapse_key(rows.columns) if isinstance(run, KeepsLastPerKey) else ()
+        if not key:
+            return rows
+        self.collapsed.add(sink.name)
+        return last_per_key(rows, key)
+
+    def for_table(self, table: AnyNode) -> DataFrame:
+        """The rows that a dynamic table receives in this epoch."""
+        rows = self.rows(table.name)
+        self._count(table.name)
+        return rows
+
+    def repeatable(self, sink: SinkNode) -> bool:
+        """Whether a second computation gives a sink the same rows: no state, no random values, and only Spark's own code."""
+        if self._plan.stateful or not sink.inputs or self._plan.nodes_rejecting_to(sink):
+            return False
+        node = self._plan.node(sink.inputs[0])
+        foreign = [step for step in self._above(node) if functions_of(step.component) or calls_of(step, self._plan.functions)]
+        return not foreign and not self._varies(node)
+
+    def bad_rows(self) -> dict[str, int]:
+        """Node → rejects that no sink counts: those of nodes that drop them or share a dead-letter sink. Call it after the sinks have
+        read their rows.
+        """
+        counts: dict[str, int] = {}
+        for holder, names in self._counted.items():
+            found = self._tallies[holder].read() if holder in self._tallies else None
+            counts |= found if found is not None else count_bad(self._bad(self._plan.node(holder)), names)
+        return counts
+
+    @cached_property
+    def _counted(self) -> dict[str, list[str]]:
+        """Frame → the nodes whose rejects are counted in it"""
+        found: dict[str, list[str]] = {}
+        for node in self._plan.counted:
+            found.setdefault(self._holder(node), []).append(node.name)
+        return found
+
+    def _observe(self, name: str, frame: DataFrame) -> DataFrame:
+        if name not in self._counted:
+            return frame
+        self._tallies[name] = Tally(self._counted[name])
+        return self._tallies[name].observe(frame)
+
+    def _bad(self, node: AnyNode) -> DataFrame:
+        """The frame that holds a node's rejects; counts one more reader of it."""
+        holder = self._holder(node)
+        frame = self._frame(holder)
+        self._count(holder)
+        return frame
+
+    def release(self) -> None:
+        for frame in self._persisted:
+            frame.unpersist()
+
+    def _adopt_root(self, root: DataFrame) -> None:
+        node = self._plan.stream_end
+        root = finish(node, root, self._lowering, self._clock)
+        if node.isolates and not self._plan.tagged:
+            root = _with_node_name(root, node)
+        self._full[node.name] = self._persist_or_stage(node, self._observe(node.name, root))
+
+    def _rejects(self, node: AnyNode) -> bool:
+        """Whether a node's frame contains rejects. Asking Spark for the columns would cost milliseconds per epoch."""
+        return node.isolates or (node.name == self._stream_end and self._plan.tagged)
+
+    def _frame(self, name: str) -> DataFrame:
+        if name not in self._full:
+            node = self._plan.node(name)
+            inputs = {parent: self.rows(parent, node) for parent in node.inputs}
+            if isinstance(node, SinkNode):
+                frame = self._with_rejects(node, inputs[node.inputs[0]])
+            else:
+                frame = self._lowering.lower(node, inputs, self._spark, self._clock)
+            if node.isolates:
+                frame = _with_node_name(frame, node)
+            self._full[name] = self._persist_or_stage(node, self._observe(name, frame))
+        return self._full[name]
+
+    def _persist_or_stage(self, node: AnyNode, frame: DataFrame) -> DataFrame:
+        readers = self._plan.readers(node.name)
+        if self._target_rejects(node) or (readers > 1 and self._varies(node)):
+            self._count(node.inputs[0] if node.name != self._stream_end else node.name)
+            self._materialised.add(node.name)
+            anew = self._accepts and self._target_rejects(node)
+            return stage_once(frame, self._lowering.checkpoint, (self._plan.name, node.name), self._epoch, self._entry.digest, anew=anew)
+        if readers > 1 and self._is_expensive(node):
+            frame = frame.persist()
+            self._persisted.append(frame)
+        return frame
+
+    def _dead_letters(self, rejecting: tuple[AnyNode, ...], late_nodes: tuple[AnyNode, ...]) -> DataFrame:
+        """Dead letters: the raw row, the node, the epoch, the error and the time."""
+        late = [self.late.rejects(node) for node in late_nodes] if self.late else []
+        parts = [rows for rows in late if rows is not None]
+        for node in rejecting:
+            parts.append(self._bad(node).where(F.col(f"{REJECT}.node") == node.name).select(REJECT))
+        rejects = reduce(DataFrame.unionByName, parts) if parts else self._spark.createDataFrame([], f"{REJECT} {REJECT_TYPE}")
+        return rejects.select(
+            F.col(f"{REJECT}.node").alias("node"),
+            F.lit(self._epoch).cast("long").alias("epoch"),
+            F.col(f"{REJECT}.error").alias("error"),
+            F.col(f"{REJECT}.raw").alias("raw"),
+            F.timestamp_millis(F.lit(self._entry.time_ms)).alias("time"),
+        )
+
+    def _with_rejects(self, node: SinkNode, rows: DataFrame) -> DataFrame:
+        """The rows that a sink receives; those that the target cannot take are marked as rejects."""
+        run = self._lowering.sink(node)
+        assert isinstance(run, RejectsRows)
+        return run.with_rejects(self._last_rows(node, rows))
+
+    def _target_rejects(self, node: AnyNode) -> bool:
+        """Whether a sink's rejects go to a dead-letter sink and the target's contents decide which rows they are: that is decided once
+        per epoch.
+        """
+        return isinstance(node, SinkNode) and node.component.target_rejects and node.isolates and bool(node.dead_letter)
+
+    def _holder(self, node: AnyNode) -> str:
+        """The frame that holds a node's rejects: its own, or the root's for nodes above the root."""
+        return node.name if node in (*self._plan.below, *self._plan.sinks) else self._stream_end
+
+    def _count(self, name: str) -> None:
+        """Count one more execution of a node's frame, as a number of root reads."""
+        path = [name]
+        while path[-1] != self._stream_end:
+            if path[-1] in self._materialised:
+                return
+            path.append(self._plan.node(path[-1]).inputs[0])
+        if path[-1] in self._materialised:
+            return
+        self.scans += 1
+        persisted = [step for step in path if any(self._full.get(step) is frame for frame in self._persisted)]
+        self._materialised.update(persisted)
+
+    def _above(self, node: AnyNode) -> list[AnyNode]:
+        """The node and all nodes that are computed for it in this epoch."""
+        path = [node]
+        while path[-1].name != self._stream_end:
+            path.append(self._plan.node(path[-1].inputs[0]))
+        return [*path, *self._plan.streamed]
+
+    def _is_expensive(self, node: AnyNode) -> bool:
+        return self._plan.stateful or any(step.expensive or calls_of(step, self._plan.functions) for step in self._above(node))
+
+    def _varies(self, node: AnyNode) -> bool:
+        """Whether this node varies by itself, and not only because of a node above that is already staged."""
+        steps = [step for step in self._above(node) if step.name not in self._materialised]
+        return any(map(self._lowering.varies, steps)) or any(
+            used.name in self._lowering.varying for step in steps for used in calls_of(step, self._plan.functions)
+        )
+
+
+def _with_node_name(frame: DataFrame, node: AnyNode) -> DataFrame:
+    """The rejects of a frame, each with the name of its node."""
+    named = F.struct(F.lit(node.name).alias("node"), F.col(f"{REJECT}.raw"), F.col(f"{REJECT}.error"))
+    return frame.withColumn(REJECT, F.when(F.col(REJECT).isNotNull(), named))

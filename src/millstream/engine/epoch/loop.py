@@ -1,0 +1,284 @@
+"""One epoch, as docs/exactly-once.md describes it.
+
+1. Every sink stages its rows: written, not visible.
+2. When all sinks have staged, each commits: the rows become visible together with the epoch's number and digest, in the target system.
+3. The call returns, and Spark marks the epoch as done.
+
+After a crash Spark calls again for the same epoch. A sink that already holds it (its ledger says so, with the same digest of Spark's offset
+entry) is skipped. A ledger with another digest means that checkpoint and target come from different histories: nothing is written then.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from pyspark.sql import DataFrame
+
+from millstream.checkpoint.deliveries import Deliveries
+from millstream.checkpoint.layout import OffsetEntry, QueryCheckpoint
+from millstream.engine.epoch.changed_inputs import refuse_changed
+from millstream.engine.epoch.counts import passed_rows, record_lookups, rejected_rows
+from millstream.engine.epoch.durability import Durability
+from millstream.engine.epoch.frames import EpochFrames
+from millstream.engine.epoch.ledgers import Ledgers
+from millstream.engine.epoch.offsets import begin_of, lost_rows, offsets_of
+from millstream.engine.epoch.staged import StagedEpoch, StagedSink, commit_group
+from millstream.engine.lowering.functions import register
+from millstream.engine.lowering.nodes import Lowering
+from millstream.engine.time.operators import Operators
+from millstream.engine.time.watermarks import Watermarks
+from millstream.observe.facts import EpochFacts, Recorder, WatermarkFacts
+from millstream.plan.components import BeginsEpochs, EndsAtOffset, FillsTable
+from millstream.plan.cutting import QueryPlan
+
+_START_SECONDS = 60
+
+
+class StopRequested(Exception):  # noqa: N818 — not an error: the next epoch is refused because the run is stopping
+    """Raised instead of starting another epoch."""
+
+
+@dataclass(frozen=True, slots=True)
+class FinishedEpoch:
+    """An epoch that every sink has committed, with its end offset in each source."""
+
+    number: int
+    offsets: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedEpoch:
+    """An epoch that Spark has planned, and the plan that runs it."""
+
+    number: int
+    entry: OffsetEntry
+    plan: QueryPlan
+    accepts: bool
+    """Whether its rows may differ from those at an earlier start."""
+
+    @property
+    def planned_at(self) -> float:
+        """In seconds of the clock."""
+        return self.entry.time_ms / 1000
+
+    @property
+    def clock(self) -> str:
+        """The value of `now()` in this epoch."""
+        return datetime.fromtimestamp(self.planned_at, UTC).strftime("%Y-%m-%d %H:%M:%S.%f")
+
+
+@dataclass
+class EpochLoop:
+    """The function that `foreachBatch` calls. One instance serves a query from one start to the next restart."""
+
+    plan_for: Callable[[int], QueryPlan]
+    """An epoch that was planned with an older plan is finished with that plan."""
+    checkpoint: QueryCheckpoint
+    lowering: Lowering
+    recorder: Recorder
+    deliveries: Deliveries
+    stopping: Callable[[], bool]
+    bounded: bool = False
+    """Whether this loop detects the end of the input by its offsets."""
+    repeated: int = -1
+    """The epoch that an earlier start planned and did not finish."""
+    accepts_replay: bool = False
+    """Whether the rows of that epoch may differ now."""
+    redelivered: Mapping[str, range] | None = None
+    """During redelivery: sink → the epochs that it lacks. Other sinks receive nothing."""
+
+    current_node: str = ""
+    """The current node: a failure is reported there."""
+    failure: BaseException | None = None
+    refused: bool = False
+    """Whether an epoch was refused because the run is stopping."""
+    planned_at: float | None = None
+    """When the epoch in progress was planned; None between epochs."""
+    finished: FinishedEpoch | None = None
+    """The last epoch that every sink has committed. Spark writes its own commit right after it."""
+    committed: FinishedEpoch | None = None
+    """The last epoch that Spark has committed too, known because the next epoch has begun."""
+    last_epoch: int | None = None
+    """The epoch after which a bounded input has no more rows."""
+    scans: dict[int, int] = field(default_factory=dict)
+    """epoch → how often its root was read: the divisor of Spark's own input count"""
+    watermarks: Watermarks | None = None
+    """For queries that use event time."""
+    query: Any = None
+    """Spark's query, once it has started."""
+    started: threading.Event = field(default_factory=threading.Event)
+    ledgers: Ledgers = field(init=False)
+    durability: Durability = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.durability = Durability(self.checkpoint.storage)
+        self.ledgers = Ledgers(self.checkpoint, self.lowering)
+
+    def redeliver(self, missing: Mapping[str, range]) -> None:
+        """Deliver committed epochs again to the sinks that lack them."""
+        self.redelivered = self.ledgers.redelivered = missing
+
+    def __call__(self, frame: DataFrame, number: int) -> None:
+        if self.stopping() or (self.last_epoch is not None and number > self.last_epoch):
+            self.refused = True
+            raise StopRequested
+        self.committed = self.finished
+        try:
+            self._run(frame, number)
+        except BaseException as error:
+            self.failure = error
+            raise
+
+    def _run(self, frame: DataFrame, number: int) -> None:
+        started, epoch = time.monotonic(), self._load_plan(number)
+        self.planned_at = epoch.planned_at
+        self._use_functions(epoch.plan, frame)
+        self._require_same_inputs(epoch)
+        lost = self._lost_rows(epoch)
+        self.durability.sync_plan(number, epoch.entry)
+        frames = self._frames(epoch, frame)
+        try:
+            self._fill_tables(epoch, frames)
+            staged = self._stage(epoch, frames)
+            with staged.aborting():
+                rejected = frames.bad_rows() if staged.sinks else {}
+                late = frames.late.counts() if frames.late else {}
+                watermark = self._advance_watermark(frames, epoch) if self.watermarks else None
+                self.durability.sync_state()
+                self.lowering.checkpoint.require_lease()
+            self._commit(staged)
+        finally:
+            frames.release()
+        facts = EpochFacts(epoch.plan.name, number, time.monotonic() - started, {}, rejected, (), (), late, watermark, lost)
+        self._finish(epoch, frames, staged, facts)
+
+    def _load_plan(self, number: int) -> PlannedEpoch:
+        accepts = self.accepts_replay and number == self.repeated
+        return PlannedEpoch(number, self.checkpoint.entry(number), self.plan_for(number), accepts)
+
+    def _use_functions(self, plan: QueryPlan, frame: DataFrame) -> None:
+        """Finish an epoch with the functions that it was planned with."""
+        if plan.functions != self.lowering.functions:
+            register(frame.sparkSession, plan.functions, self.lowering.directory, self.lowering.hidden)
+            self.lowering = self.ledgers.lowering = replace(self.lowering, functions=plan.functions)
+
+    def _require_same_inputs(self, epoch: PlannedEpoch) -> None:
+        """Before an epoch is read again, check that its inputs have not changed."""
+        if (epoch.number != self.repeated and self.redelivered is None) or epoch.accepts:
+            return
+        plan, held, begun = epoch.plan, [], False
+        for sink in plan.sinks:
+            self.current_node, run = sink.name, self.lowering.sink(sink)
+            own = self.ledgers.epoch_of(sink, epoch.number, epoch.entry.digest, epoch.clock)
+            held.append(self.ledgers.holds(sink, own))
+            begun = begun or (isinstance(run, BeginsEpochs) and run.has_begun(own))
+        self.current_node = ""
+        if all(held) and not plan.stateful and not plan.filling:
+            return
+        seen = any(held) or begun or bool(plan.filling) or self.redelivered is not None or self.checkpoint.has_staged(epoch.number)
+        changed = refuse_changed(plan, self.lowering, self.checkpoint, epoch.number, epoch.entry, seen=seen)
+        if changed:
+            files = ", ".join(changed)
+            self.recorder.warn(
+                f"query `{plan.name}`: no sink holds any of epoch {epoch.number}, so it is read with its files as they are now: {files}"
+            )
+
+    def _lost_rows(self, epoch: PlannedEpoch) -> dict[str, int]:
+        """Source → rows of this epoch that no longer exist, for sources that may continue without them."""
+        begin = self.finished.offsets if self.finished else None
+        return lost_rows(
+            epoch.plan,
+            self.lowering,
+            lambda: begin if begin is not None else begin_of(epoch.plan, self.checkpoint, epoch.number),
+            offsets_of(epoch.plan, epoch.entry),
+        )
+
+    def _frames(self, epoch: PlannedEpoch, frame: DataFrame) -> EpochFrames:
+        operators = self._operators if self.watermarks else None
+        return EpochFrames(epoch.plan, frame, self.lowering, epoch.number, epoch.entry, epoch.clock, operators, epoch.accepts)
+
+    def _operators(self) -> Operators:
+        self.started.wait(_START_SECONDS)
+        return Operators(self.query)
+
+    def _fill_tables(self, epoch: PlannedEpoch, frames: EpochFrames) -> None:
+        """Write the epoch's rows to the dynamic tables before the sinks run, so that lookups see them. A repeated epoch writes the same
+        rows.
+        """
+        for node in epoch.plan.filling:
+            self.current_node, run = node.name, self.lowering.transform(node)
+            assert isinstance(run, FillsTable)
+            self.recorder.add(node.name, "transform", rows_out=run.fill(frames.for_table(node)))
+        self.current_node = ""
+
+    def _stage(self, epoch: PlannedEpoch, frames: EpochFrames) -> StagedEpoch:
+        plan, staged = epoch.plan, StagedEpoch()
+        with staged.aborting():
+            for sink in plan.sinks:
+                self.current_node = sink.name
+                own = self.ledgers.epoch_of(sink, epoch.number, epoch.entry.digest, epoch.clock)
+                if self.ledgers.holds(sink, own):
+                    staged.skipped.append(sink.name)
+                    continue
+                if plan.late_rows_of(sink) and not staged.sinks:
+                    frames.run()
+                before, rows, run = self.ledgers.entries[sink.name], frames.for_sink(sink), self.lowering.sink(sink)
+                own = replace(own, repeatable=frames.repeatable(sink), before=before, accepts=epoch.accepts)
+                staged.sinks.append(StagedSink(sink, run, run.stage(rows, own), own))
+            if not staged.sinks and plan.stateful:
+                frames.run()
+            if frames.late:
+                self.current_node = plan.root.name
+                frames.late.refuse()
+        return staged
+
+    def _advance_watermark(self, frames: EpochFrames, epoch: PlannedEpoch) -> WatermarkFacts | None:
+        """Track the event time of each input. If one is idle and others are not, advance Spark's watermark without it."""
+        assert self.watermarks is not None and frames.operators is not None
+        tracker = self.query.streamingQuery().watermarkTracker()
+        seen = frames.operators.saw()
+        self.watermarks.refuse(seen, epoch.entry.time_ms)
+        loud = self.watermarks.observe(seen)
+        target = self.watermarks.target(epoch.planned_at)
+        if target is not None and target > int(tracker.currentWatermark()):
+            tracker.setWatermark(target)
+        self.watermarks.end_epoch(loud)
+        return self.watermarks.facts(int(tracker.currentWatermark()))
+
+    def _commit(self, staged: StagedEpoch) -> None:
+        for group in staged.groups():
+            self.current_node = group[0].node.name
+            commit_group(group)
+            for sink in group:
+                self.ledgers.record_commit(sink.node, sink.epoch)
+        self.current_node = ""
+
+    def _finish(self, epoch: PlannedEpoch, frames: EpochFrames, staged: StagedEpoch, facts: EpochFacts) -> None:
+        """All sinks hold the epoch: record its facts."""
+        plan, rows = epoch.plan, staged.rows
+        if self.redelivered is None:
+            self.deliveries.record(plan.sinks, epoch.number)
+        skipped = tuple(staged.skipped) if self.redelivered is None else ()  # during redelivery the other sinks are not checked
+        self.planned_at = None
+        self.scans[epoch.number] = frames.scans
+        self.finished = FinishedEpoch(epoch.number, offsets_of(plan, epoch.entry))
+        rejected, committed = {**facts.rejected, **rejected_rows(plan, rows)}, tuple(sink.node.name for sink in staged.sinks)
+        self.recorder.epoch(replace(facts, rows_out=rows, rejected=rejected, committed=committed, skipped=skipped))
+        for name, count in passed_rows(plan, rows, frames.collapsed).items():
+            self.recorder.add(name, "transform", rows_out=count)
+        record_lookups(plan, self.lowering, self.recorder)
+        if epoch.entry.flushes or (self.bounded and self._is_exhausted(epoch)):
+            self.last_epoch = epoch.number
+
+    def _is_exhausted(self, epoch: PlannedEpoch) -> bool:
+        """Whether every source ends at or before the epoch's offsets."""
+        for node, offset in zip(epoch.plan.sources, epoch.entry.offsets, strict=False):
+            run = self.lowering.source(node)
+            if offset is None or not isinstance(run, EndsAtOffset) or not run.is_exhausted(offset):
+                return False
+        return True

@@ -1,0 +1,1 @@
+"""A plan becomes DataFrames and registered functions."""

@@ -1,0 +1,290 @@
+"""Lowering: the plan becomes DataFrames, once for the streaming plan above a query's root, and once per epoch for the nodes below it.
+
+Rejects above a root leave the streaming plan as separate rows: the root's frame is a union of its rows and of the rejects, distinguished by
+the column `REJECT`. Below the root every node that isolates rejects has that column in its own frame.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import cached_property, reduce
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from millstream.checkpoint.layout import Checkpoint
+from millstream.engine.lowering.event_time import watermark_id, with_event_time, with_watermark
+from millstream.engine.lowering.runs import NodeRuns
+from millstream.errors import Diagnostic, RunError
+from millstream.plan.changelog import op_of
+from millstream.plan.components import (
+    REJECT,
+    Component,
+    FinishesEpochs,
+    HasSideOutputs,
+    KeepsLastPerKey,
+    NamesKey,
+    NodeContext,
+    ReadsSideOutput,
+    SinkRun,
+    SourceRun,
+    TransformRun,
+)
+from millstream.plan.cutting import QueryPlan
+from millstream.plan.declarations import UserFunction
+from millstream.plan.nodes import AnyNode, SinkNode, SourceNode, StreamNode, TransformNode
+from millstream.sql.analysed import plans
+from millstream.sql.analysed.changelogs import find_multiplying_step, key_in_result
+from millstream.sql.analysed.gate import Refusal, inexact, per_epoch
+from millstream.sql.rewrites.changelog import names_op
+from millstream.store.protocol import Namespace, Store
+
+_NO_TIME = "1970-01-01 00:00:00.000000"
+"""The clock of an epoch that does not run."""
+REJECT_TYPE = "struct<node: string, raw: string, error: string>"
+
+
+@dataclass(frozen=True)
+class Lowering:
+    """Turns nodes into frames."""
+
+    spark: SparkSession
+    checkpoint: Checkpoint
+    directory: Path
+    schemas: Mapping[str, pa.Schema | None] = field(default_factory=dict)
+    hidden: tuple[str, ...] = ()
+    """Values of secrets, which must not appear in any text of a run."""
+    functions: tuple[UserFunction, ...] = ()
+    """The user's functions that SQL can call."""
+    runs: NodeRuns = field(default_factory=NodeRuns)
+    """The run objects of the nodes."""
+    store: Store | None = None
+    """Named values of the pipeline."""
+    keys: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Node → its primary key, for the nodes built so far: declared, found in the data, or inherited from the input."""
+
+    statements: dict[str, list[str]] = field(default_factory=dict)
+    """Node → the SQL that it last passed to Spark, so that a failure can be attributed to its node."""
+    dry: bool = False
+    """Whether the plan is only analysed."""
+    examined: dict[str, Component] = field(default_factory=dict)
+    """Node → the component whose plan was analysed. A half-done epoch of an earlier plan may have another component."""
+    nondeterministic: dict[str, bool] = field(default_factory=dict)
+    """Node → whether Spark calls its plan non-deterministic."""
+
+    def build_stream(self, plan: QueryPlan) -> Stream:
+        """The streaming frame of a query, from which Spark makes epochs."""
+        frames: dict[str, DataFrame] = {}
+        rejects: list[DataFrame] = []
+        clocks: dict[str, str] = {}
+        for node in plan.streamed:
+            inputs = {name: visible(frames[name], plan.node(name), node) for name in node.inputs}
+            event_times = {name: plan.event_time_of(name) for name in node.inputs}
+            frame = self.lower(node, self._with_aliases(node, inputs), self.spark, event_times=event_times, watched=node in plan.clocks)
+            frames[node.name] = frame
+            if node.isolates and node is not plan.root:
+                frames[node.name] = good(frame)
+                if node.name in plan.owned:
+                    rejects.append(bad(frame, node))
+            if node in plan.clocks:
+                frames[node.name] = with_watermark(frames[node.name], node, plan.delay_ms(node.name), plan.held)
+                clocks[watermark_id(frames[node.name])] = node.name
+        root = frames[plan.stream_end.name]
+        return Stream(_union_with_rejects(root, plan.root, rejects) if rejects else root, clocks)
+
+    def examine(self, plan: QueryPlan, stream: Stream) -> None:
+        """Build the per-epoch nodes once without rows. Steps that must not run per epoch, and changelogs that a sink cannot apply, are
+        refused before the first epoch is planned.
+        """
+        stream_end = plan.stream_end
+        empty = self.spark.createDataFrame([], stream.frame.schema)
+        with _report_at(stream_end):
+            root = finish(stream_end, empty, self, _NO_TIME)
+        frames = {stream_end.name: good(root) if REJECT in root.columns else root}
+        for node in plan.below:
+            if node.name not in frames and all(name in frames for name in node.inputs):
+                inputs = {name: visible(frames[name], plan.node(name), node) for name in node.inputs}
+                frame = self.lower(node, inputs, self.spark, _NO_TIME)
+                frames[node.name] = good(frame) if REJECT in frame.columns else frame
+        for sink in plan.sinks:
+            run = self.sink(sink)
+            if sink.inputs and sink.inputs[0] in frames and isinstance(run, KeepsLastPerKey):
+                with _report_at(sink):
+                    run.collapse_key(frames[sink.inputs[0]].columns)
+
+    def source(self, node: SourceNode) -> SourceRun:
+        return self.runs.source(node, self.context)
+
+    def transform(self, node: TransformNode) -> TransformRun:
+        return self.runs.transform(node, self.context)
+
+    def sink(self, node: SinkNode) -> SinkRun[Any]:
+        return self.runs.sink(node, self.context)
+
+    def lower(
+        self,
+        node: StreamNode,
+        frames: Mapping[str, DataFrame],
+        spark: SparkSession,
+        clock: str = "",
+        event_times: Mapping[str, str] | None = None,
+        watched: bool = False,
+    ) -> DataFrame:
+        if isinstance(node, SourceNode):
+            source = self.source(node)
+            read = source.read(spark)
+            named = source.key_columns() if isinstance(source, NamesKey) and not node.primary_key else ()
+            self._remember_key(node, node.primary_key or named, read)
+            return with_event_time(read, node, clock, watched)
+        self.statements[node.name] = []
+        run, context = self.transform(node), self.context(node, clock, event_times)
+        known = self.examined.get(node.name) is node.component
+        examining = not node.stateful and not known
+        with _report_at(node):
+            inputs = {name: frames[name].alias(input_alias(node.name, name)) if examining else frames[name] for name in node.inputs}
+            applied = run.apply(inputs, context)
+            if not known:  # once per run: the answers do not depend on the epoch
+                _require(_refusal(node, inputs.values(), applied), node)
+                plain = run.apply(inputs, replace(context, isolate=False)) if node.isolates else applied
+                self.nondeterministic[node.name] = not plans.is_deterministic(plain)
+                self.examined[node.name] = node.component
+                self._remember_key(node, node.primary_key or self._inherited_key(node, plain), applied)
+        return with_event_time(applied, node, clock, watched and not node.stateful)
+
+    def _with_aliases(self, node: AnyNode, frames: Mapping[str, DataFrame]) -> Mapping[str, DataFrame]:
+        """Give the inputs of a stateful node an alias. Its own plan ends there, and the rows of an epoch are found by that alias."""
+        if not node.stateful:
+            return frames
+        return {name: frames[name].alias(input_alias(node.name, name)) for name in node.inputs}
+
+    def context(self, node: AnyNode, clock: str = "", event_times: Mapping[str, str] | None = None) -> NodeContext:
+        return NodeContext(
+            node.name,
+            self.directory,
+            self.checkpoint.node(node.name),
+            isolate=node.isolates,
+            schema=self.schemas.get(node.name),
+            clock=clock,
+            aggregates=self.aggregates,
+            event_times=event_times or {},
+            dry=self.dry,
+            pipeline=self.checkpoint.pipeline,
+            find_key=lambda: node.options.primary_key or self._input_key(node),
+            record_sql=lambda text: self.statements.setdefault(node.name, []).append(text),
+            find_table=lambda name: self.transform(self.runs.tables[name]),
+            hidden=self.hidden,
+            store=Namespace(self.store, node.name) if self.store else None,
+        )
+
+    def _remember_key(self, node: AnyNode, key: tuple[str, ...], frame: DataFrame) -> None:
+        self.keys[node.name] = key if set(key) <= set(frame.columns) else ()
+
+    def _input_key(self, node: AnyNode) -> tuple[str, ...]:
+        """The key of its only input."""
+        return self.keys.get(node.inputs[0], ()) if len(node.inputs) == 1 else ()
+
+    def _inherited_key(self, node: AnyNode, applied: DataFrame) -> tuple[str, ...]:
+        """The key that a stateless node inherits, followed column by column."""
+        key = self._input_key(node)
+        return key_in_result(applied, key) if key and not node.stateful else key
+
+    def varies(self, node: AnyNode) -> bool:
+        """Whether a node's rows vary: it says so, Spark's plan says so, or it calls a function that varies."""
+        repeatable = isinstance(node, SinkNode) or node.component.deterministic
+        return not repeatable or self.nondeterministic.get(node.name, False)
+
+    @cached_property
+    def varying(self) -> tuple[str, ...]:
+        """Functions whose values vary."""
+        return tuple(used.name for used in self.functions if not used.resolve(self.directory).deterministic)
+
+    @cached_property
+    def aggregates(self) -> tuple[str, ...]:
+        return tuple(used.name for used in self.functions if used.resolve(self.directory).aggregate)
+
+
+@contextmanager
+def _report_at(node: AnyNode) -> Iterator[None]:
+    """Report a node's problem at that node, and not at the sink that reads it."""
+    try:
+        yield
+    except RunError as error:
+        raise type(error)([replace(found, span=found.span or node.place("sql") or node.span) for found in error.diagnostics]) from error
+
+
+def _refusal(node: AnyNode, inputs: Iterable[DataFrame], applied: DataFrame) -> Refusal | None:
+    """The reason why Spark's plan of a node is refused, if any."""
+    if node.stateful:
+        return inexact(applied)
+    changes = any(op_of(frame.columns) for frame in inputs) and not names_op(str(getattr(node.component, "sql", "")))
+    return per_epoch(applied, {}) or (find_multiplying_step(applied) if changes else None)
+
+
+def _require(refusal: Refusal | None, node: AnyNode) -> None:
+    """A step that is not a root sees the rows of one epoch; refuse it if it needs others."""
+    if refusal is None:
+        return
+    at = refusal.origin.within(str(getattr(node.component, "sql", ""))) if refusal.origin else None
+    raise RunError(
+        Diagnostic(
+            "MS030",
+            f"`{node.name}`: {refusal.reason}",
+            node.text_place("sql", line=at[0], column=at[1]) if at else node.place("sql"),
+        )
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """A query's streaming plan."""
+
+    frame: DataFrame
+    clocks: Mapping[str, str]
+    """Spark's identifier of a watermark → the node that declares it"""
+
+
+def input_alias(node: str, name: str) -> str:
+    return f"_millstream:{node}:{name}"
+
+
+def finish(node: StreamNode, frame: DataFrame, lowering: Lowering, clock: str = "") -> DataFrame:
+    """Apply a node's per-epoch step to its results; rejects bypass it."""
+    if not isinstance(node, TransformNode) or not node.has_tail:
+        return frame
+    run, context = lowering.transform(node), lowering.context(node, clock)
+    assert isinstance(run, FinishesEpochs)
+    if REJECT not in frame.columns:
+        return run.finish(frame, context)
+    done = run.finish(good(frame), context).withColumn(REJECT, F.lit(None).cast(frame.schema[REJECT].dataType))
+    return done.unionByName(frame.where(F.col(REJECT).isNotNull()).select(REJECT), allowMissingColumns=True)
+
+
+def visible(frame: DataFrame, node: AnyNode, reader: AnyNode | None = None) -> DataFrame:
+    """The rows of a node that a reader sees: without its side outputs, unless the reader selects them."""
+    column = node.component.side_column if isinstance(node.component, HasSideOutputs) else ""
+    if not column or (reader is not None and isinstance(reader.component, ReadsSideOutput)):
+        return frame
+    return frame.where(F.col(column).isNull()).drop(column)
+
+
+def good(frame: DataFrame) -> DataFrame:
+    return frame.where(F.col(REJECT).isNull()).drop(REJECT)
+
+
+def bad(frame: DataFrame, node: AnyNode) -> DataFrame:
+    """The rejects of one node, as one column with the node's name."""
+    tagged = F.struct(F.lit(node.name).alias("node"), F.col(f"{REJECT}.raw"), F.col(f"{REJECT}.error"))
+    return frame.where(F.col(REJECT).isNotNull()).select(tagged.cast(REJECT_TYPE).alias(REJECT))
+
+
+def _union_with_rejects(root: DataFrame, node: AnyNode, rejects: list[DataFrame]) -> DataFrame:
+    """The root's rows, its own rejects, and the rejects from above it."""
+    named = F.struct(F.lit(node.name).alias("node"), F.col(f"{REJECT}.raw"), F.col(f"{REJECT}.error")) if node.isolates else None
+    own = F.lit(None) if named is None else F.when(F.col(REJECT).isNotNull(), named)
+    rows = root.withColumn(REJECT, own.cast(REJECT_TYPE))
+    return reduce(lambda left, right: left.unionByName(right, allowMissingColumns=True), rejects, rows)

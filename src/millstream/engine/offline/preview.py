@@ -1,0 +1,119 @@
+"""Previews a run: Spark's analysis of every node, the queries, and the changes since the last run.
+
+Every transform is built on empty frames with its inputs' schemas, so that Spark's analyzer checks it and no row is read.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from millstream.checkpoint.evolution import Change, changes
+from millstream.checkpoint.layout import Checkpoint
+from millstream.clients.storage import open_storage
+from millstream.engine.sessions import open_session
+from millstream.errors import Diagnostic, MillstreamError, SpecError
+from millstream.jvm.quiet import hush
+from millstream.plan.components import REJECT
+from millstream.plan.cutting import QueryPlan, cut, event_time_of
+from millstream.plan.lookup_tables import is_table, table_nodes
+from millstream.plan.nodes import SinkNode, SourceNode, StreamNode, TransformNode
+from millstream.plan.run_options import checkpoint_of
+from millstream.plan.schemas import propagate
+from millstream.plan.topology import Topology
+from millstream.rules import check
+from millstream.secrets import Redactor
+
+
+@dataclass(frozen=True, slots=True)
+class QueryView:
+    """One query and its progress."""
+
+    plan: QueryPlan
+    committed: int
+    changes: tuple[Change, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PlanView:
+    """The whole plan."""
+
+    topology: Topology
+    queries: tuple[QueryView, ...]
+    schemas: dict[str, pa.Schema | None]
+    findings: tuple[Diagnostic, ...]
+
+
+def view(topology: Topology, analyse: bool = True) -> PlanView:
+    """The plan as a run would execute it. Without `analyse` no JVM is started."""
+    queries = cut(topology)
+    if analyse:
+        with open_session(topology, queries, logs=False) as session:
+            checkpoint = Checkpoint(open_storage(checkpoint_of(topology), session.spark), topology.name)
+            schemas, findings = _analyse(topology, checkpoint, session.spark)
+            return PlanView(topology, _queries(topology, queries, checkpoint), schemas, findings)
+    checkpoint = Checkpoint(open_storage(checkpoint_of(topology)), topology.name)
+    return PlanView(topology, _queries(topology, queries, checkpoint), propagate(topology), check(topology))
+
+
+def _queries(topology: Topology, queries: tuple[QueryPlan, ...], checkpoint: Checkpoint) -> tuple[QueryView, ...]:
+    return tuple(
+        QueryView(plan, checkpoint.query(plan.name).last_committed(), tuple(changes(topology, plan, checkpoint))) for plan in queries
+    )
+
+
+def _analyse(topology: Topology, checkpoint: Checkpoint, spark: object) -> tuple[dict[str, pa.Schema | None], tuple[Diagnostic, ...]]:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+
+    from millstream.engine.failures import Translator
+    from millstream.engine.lowering.event_time import with_event_time
+    from millstream.engine.lowering.functions import register
+    from millstream.engine.lowering.nodes import Lowering, finish, good, visible
+    from millstream.engine.lowering.runs import NodeRuns
+    from millstream.sql.analysed.isolation import without_rejects
+
+    assert isinstance(spark, SparkSession)
+    hush()
+    lowering = Lowering(
+        spark, checkpoint, topology.directory, runs=NodeRuns(table_nodes(topology.nodes)), functions=topology.functions, dry=True
+    )
+    register(spark, topology.functions, topology.directory)
+    frames: dict[str, DataFrame] = {}
+    schemas: dict[str, pa.Schema | None] = {}
+    findings: list[Diagnostic] = []
+
+    def settle(node: StreamNode) -> None:
+        if isinstance(node, SourceNode):
+            schema = node.component.output() or lowering.source(node).discover(spark)
+            empty = spark.createDataFrame([], from_arrow_schema(schema))
+            frame = with_event_time(without_rejects(empty) if node.isolates else empty, node)
+        else:
+            inputs = {name: visible(frames[name], topology.node(name), node) for name in node.inputs}
+            frame = lowering.lower(node, inputs, spark, event_times={name: event_time_of(topology.node, name) for name in node.inputs})
+            frame = finish(node, frame, lowering)
+        frames[node.name] = good(frame) if REJECT in frame.columns else frame
+        schemas[node.name] = to_arrow_schema(visible(frames[node.name], node).schema)
+
+    for node in topology.ordered():
+        if isinstance(node, TransformNode) and is_table(node) and not node.inputs:
+            schemas[node.name] = node.component.output({})
+            continue
+        if isinstance(node, SinkNode) or any(name not in frames for name in node.inputs):
+            continue
+        try:
+            settle(node)
+        except MillstreamError as error:
+            findings += error.diagnostics
+        except Exception as error:  # noqa: BLE001 — whatever Spark raises is translated
+            translator = Translator([node], topology.name, Redactor([]), lowering.statements)
+            findings += translator.translate(error, node.name).diagnostics
+    findings += [finding for finding in check(topology, schemas) if finding not in findings]
+    return schemas, tuple(findings)
+
+
+def require(plan: PlanView) -> None:
+    errors = [finding for finding in plan.findings if finding.level == "error"]
+    if errors:
+        raise SpecError(errors)

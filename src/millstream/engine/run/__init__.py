@@ -1,0 +1,1 @@
+"""One run of a plan: queries are started, watched, restarted and stopped."""

@@ -1,0 +1,1 @@
+"""Event time while a query runs: watermarks and late rows."""

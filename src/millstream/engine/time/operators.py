@@ -1,0 +1,93 @@
+"""Spark's operators in the current epoch: the times that each watermark saw, the rows that each state store dropped as late, and the
+epoch's rows.
+
+Inside `foreachBatch` the executed plan of the epoch is available, with the metrics of the job that just read it. So late rows cost nothing
+while there are none: only an epoch in which Spark dropped something is read again, row by row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
+
+_CHECK = "spark.sql.streaming.unsupportedOperationCheck"
+_DROPPED = "numRowsDroppedByWatermark"
+_STATEFUL = {
+    "StateStoreSaveExec",
+    "SessionWindowStateStoreRestoreExec",
+    "SessionWindowStateStoreSaveExec",
+    "StreamingSymmetricHashJoinExec",
+}
+"""Operators that drop late rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Saw:
+    """The times that one watermark saw in the epoch."""
+
+    id: str
+    rows: int
+    latest_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """What one stateful operator dropped as late (groups, not rows), and its watermark."""
+
+    groups: int
+    watermark_ms: int
+
+
+class Operators:
+    """The operators of the epoch that a query is running."""
+
+    def __init__(self, query: Any) -> None:
+        self._execution: Any = query.streamingQuery().lastExecution()
+        self._nodes = list(_walk(self._execution.executedPlan()))
+
+    def saw(self) -> list[Saw]:
+        found = [node for node in self._nodes if _kind(node) == "EventTimeWatermarkExec"]
+        stats = [(str(node.nodeId().toString()), node.eventTimeStats().value()) for node in found]
+        return [Saw(id_, int(values.count()), int(values.max())) for id_, values in stats]
+
+    def dropped(self) -> list[Dropped]:
+        found = []
+        for node in self._nodes:
+            if _kind(node) in _STATEFUL and node.metrics().contains(_DROPPED):
+                watermark = node.eventTimeWatermarkForLateEvents()
+                groups = int(node.metrics().apply(_DROPPED).value())
+                if groups and watermark.isDefined():
+                    found.append(Dropped(groups, int(watermark.get())))
+        return found
+
+    def rows(self, alias: str, epoch: DataFrame) -> DataFrame | None:
+        """The rows of this epoch at the node of the plan that has the alias."""
+        session: Any = epoch.sparkSession._jsparkSession
+        for node in _walk(self._execution.logical()):
+            if _kind(node) == "SubqueryAlias" and str(node.alias()) == alias:
+                session.sessionState().conf().setConfString(_CHECK, "false")  # Spark refuses a stream's leaf in a batch plan
+                rows = epoch.sparkSession._jvm.org.apache.spark.sql.classic.Dataset.ofRows(session, node)  # type: ignore[union-attr]  # a classic session has a JVM
+                return ClassicDataFrame(rows, epoch.sparkSession)
+        return None
+
+
+def as_batch(frame: DataFrame) -> DataFrame:
+    """The same rows as a plain batch: Spark treats rows of a stream's leaf as a stream, which sinks cannot measure."""
+    session: Any = frame.sparkSession._jsparkSession
+    rows = session.internalCreateDataFrame(frame._jdf.queryExecution().toRdd(), frame._jdf.schema(), False)
+    return ClassicDataFrame(rows, frame.sparkSession)
+
+
+def _walk(plan: Any) -> Iterator[Any]:
+    yield plan
+    children = plan.children()
+    for index in range(children.size()):
+        yield from _walk(children.apply(index))
+
+
+def _kind(node: Any) -> str:
+    return str(node.getClass().getSimpleName())

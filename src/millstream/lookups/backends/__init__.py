@@ -1,0 +1,1 @@
+"""One module per system that keeps tables. Each has a class `Table` with the methods of `lookups.table.Store`."""

@@ -1,0 +1,63 @@
+"""Mistakes in options given in Python: the same codes and suggestions that a file gets, instead of pydantic's messages.
+
+Only Python programs call a class of options; `spec`, which has the positions, validates files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from millstream.errors import Diagnostic, SpecError, nearest
+from millstream.secrets import is_secret_name
+
+if TYPE_CHECKING:  # type checkers keep the constructor that pydantic derives from the fields
+    from pydantic._internal._model_construction import ModelMetaclass
+
+    Checked = ModelMetaclass
+else:
+
+    class Checked(type(BaseModel)):
+        """The metaclass of options that Python programs call."""
+
+        def __call__(self, *args: Any, **options: Any) -> Any:
+            try:
+                return super().__call__(*args, **options)
+            except ValidationError as error:
+                raise SpecError(mistakes(error, self, f"`{self.__name__}`")) from None
+
+
+def mistakes(error: ValidationError, model: type[BaseModel], what: str) -> list[Diagnostic]:
+    """All mistakes, one finding per option."""
+    known = [info.alias or name for name, info in model.model_fields.items()]
+    details = error.errors(include_url=False)
+    meant = {match for detail in details if detail["type"] == "extra_forbidden" for match in _near(detail, known)}
+    found: dict[tuple[Any, ...], Diagnostic] = {}
+    for detail in details:
+        name = str(detail["loc"][0]) if detail["loc"] else ""
+        if not (detail["type"] == "missing" and name in meant):
+            found.setdefault((name, detail["type"] == "missing"), _diagnostic(detail, name, known, what))
+    return list(found.values())
+
+
+def _near(detail: ErrorDetails, known: list[str]) -> Iterator[str]:
+    yield from get_close_matches(str(detail["loc"][0]), known, n=1, cutoff=0.6)
+
+
+def _diagnostic(detail: ErrorDetails, name: str, known: list[str], what: str) -> Diagnostic:
+    kind, context = detail["type"], detail.get("ctx") or {}
+    if kind == "extra_forbidden" and name not in known:
+        return Diagnostic("MS006", f"unknown option `{name}` of {what}", help=nearest(name, known))
+    if kind == "missing" and len(detail["loc"]) == 1:
+        return Diagnostic("MS007", f"{what} needs `{name}`")
+    option = f"`{name}` of {what}" if name else what
+    if kind == "literal_error":
+        options = [option.strip(" '") for option in str(context.get("expected", "")).replace(" or ", ",").split(",")]
+        given = "that value" if is_secret_name(name) else f"{detail['input']!r}"
+        return Diagnostic("MS008", f"{option} cannot be {given}", help=nearest(str(detail["input"]), options))
+    reason = str(context.get("error", "")) or detail["msg"][:1].lower() + detail["msg"][1:]
+    return Diagnostic("MS008", f"{option}: {reason}")

@@ -1,0 +1,106 @@
+"""Isolates rows on which an expression fails, with Spark's `TryEval` around the whole row.
+
+A query over one input is a filter and a projection. Both are put into one struct and evaluated under `TryEval`, which returns null when
+anything inside throws: a cast, an overflow, a division by zero. Such a row becomes a reject with the input as JSON and the name of the
+failed column. Two things make this safe. The struct itself is never null, so a null can only mean failure. And the condition
+`spark_partition_id() >= 0` around it is always true but opaque to the optimizer, which would otherwise compute shared parts of the
+expressions before, and outside of, `TryEval`; because it is marked non-deterministic, the expression is not computed twice.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from millstream.errors import Diagnostic, RunError
+from millstream.plan.components import REJECT
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+_ATTEMPT = "_millstream_attempt"
+_TIME = "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"
+
+
+def without_rejects(frame: DataFrame) -> DataFrame:
+    """For transforms in which no row can fail."""
+    return frame.selectExpr("*", f"CAST(NULL AS struct<raw: string, error: string>) AS {REJECT}")
+
+
+def isolate_rejects(result: DataFrame, node: str) -> DataFrame:
+    """The same rows, plus the rows on which the result would have failed. `result` is a select and a filter over an aliased frame."""
+    return _Isolation(result, node).frame()
+
+
+class _Isolation:
+    def __init__(self, result: DataFrame, node: str) -> None:
+        self._session = result.sparkSession
+        self._jvm: Any = self._session._jvm
+        plan: Any = result._jdf.queryExecution().analyzed()
+        projection, self._condition = None, None
+        if _kind(plan) == "Project":
+            projection, plan = plan.projectList(), plan.child()
+        if _kind(plan) == "Filter":
+            self._condition, plan = plan.condition(), plan.child()
+        if _kind(plan) != "SubqueryAlias":
+            raise RunError(Diagnostic("MS032", f"rejects of `{node}` cannot be isolated: the query is more than SELECT … FROM … WHERE"))
+        self._input = plan
+        named = _items(projection if projection is not None else plan.output())
+        self._names = [item.name() for item in named]
+        self._expressions = [item.child() if _kind(item) == "Alias" else item for item in named]
+
+    def frame(self) -> DataFrame:
+        from pyspark.sql import functions as F
+
+        inputs = [self._column(attribute) for attribute in _items(self._input.output())]
+        row = F.struct(*[self._column(expression).alias(f"c{i}") for i, expression in enumerate(self._expressions)])
+        attempt = self._attempt(row if self._condition is None else F.when(self._column(self._condition), row))
+        tried = self._over_input().select(*inputs, attempt.alias(_ATTEMPT))
+        if self._condition is not None:
+            tried = tried.where(f"{_ATTEMPT} IS NULL OR {_ATTEMPT}.value IS NOT NULL")
+        columns = [F.col(f"{_ATTEMPT}.value.c{i}").alias(name) for i, name in enumerate(self._names)]
+        raw = F.to_json(F.struct(*inputs), {"ignoreNullFields": "false", "timestampFormat": _TIME})
+        reject = F.when(F.col(_ATTEMPT).isNull(), F.struct(raw.alias("raw"), self._error().alias("error")))
+        return tried.select(*columns, reject.alias(REJECT))
+
+    def _attempt(self, value: Column) -> Column:
+        """`{value: …}`, or null when computing it fails."""
+        from pyspark.sql import functions as F
+
+        opaque = F.when(F.spark_partition_id() >= 0, value).alias("value")
+        struct = self._utils.expression(F.struct(opaque)._jc)
+        return self._column(self._jvm.org.apache.spark.sql.catalyst.expressions.TryEval(struct))
+
+    def _error(self) -> Column:
+        """The part that failed: tried again one by one, for rejects only."""
+        from pyspark.sql import functions as F
+
+        parts = [] if self._condition is None else [(self._condition, f"the condition {self._condition.sql()} failed on this row")]
+        computed = [pair for pair in zip(self._expressions, self._names, strict=True) if _kind(pair[0]) != "AttributeReference"]
+        parts += [(expression, f"`{name}`: {expression.sql()} failed on this row") for expression, name in computed]
+        error = F.lit("an expression failed on this row")
+        for expression, sentence in reversed(parts):
+            error = F.when(self._attempt(self._column(expression)).isNull(), F.lit(sentence)).otherwise(error)
+        return error
+
+    def _over_input(self) -> DataFrame:
+        from pyspark.sql.classic.dataframe import DataFrame
+
+        rows = self._jvm.org.apache.spark.sql.classic.Dataset.ofRows(self._session._jsparkSession, self._input)
+        return DataFrame(rows, self._session)
+
+    def _column(self, expression: Any) -> Column:
+        from pyspark.sql.classic.column import Column
+
+        return Column(self._utils.column(expression))
+
+    @property
+    def _utils(self) -> Any:
+        return self._jvm.org.apache.spark.sql.classic.ExpressionUtils
+
+
+def _kind(node: Any) -> str:
+    return str(node.getClass().getSimpleName())
+
+
+def _items(sequence: Any) -> list[Any]:
+    return [sequence.apply(index) for index in range(sequence.size())]

@@ -1,0 +1,1 @@
+"""A query without Spark: syntax, tables, columns and functions."""

@@ -1,0 +1,133 @@
+"""Resolves the names in a query, scope by scope: columns of tables, of common table expressions, of subqueries and of lateral views.
+
+If the columns of one source of a SELECT are unknown, nothing is reported about that SELECT.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+from sqlglot import exp
+from sqlglot.optimizer.scope import Scope, traverse_scope
+
+from millstream.plan import types
+from millstream.plan.changelog import OPS, SEQUENCE
+from millstream.sql.check.selects import window_calls
+
+Kinds = dict[str, pa.DataType]
+"""column in lower case → its type, as far as known"""
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """One SELECT and the names in its scope."""
+
+    scope: Scope
+    sources: Mapping[str, Kinds]
+    written: tuple[str, ...]
+    """The columns in the inputs' spelling."""
+    new: frozenset[str]
+    """Names that the SELECT defines: aliases, arguments of lambdas, windows."""
+
+    @property
+    def select(self) -> exp.Select:
+        assert isinstance(self.scope.expression, exp.Select)
+        return self.scope.expression
+
+    def holders(self, name: str) -> list[str]:
+        """The sources that have a column of that name."""
+        return [alias for alias, kinds in self.sources.items() if name.lower() in kinds]
+
+    def path(self, column: exp.Column) -> tuple[list[str], pa.DataType]:
+        """The names of a column without its table, and the type of the first of them."""
+        names = [part.name for part in column.parts]
+        table = next((alias for alias in self.sources if alias.lower() == names[0].lower()), None)
+        if len(names) > 1 and table is not None and not self.holders(names[0]):
+            return names[1:], self.sources[table].get(names[1].lower(), types.UNKNOWN)
+        kinds = [kinds[names[0].lower()] for kinds in self.sources.values() if names[0].lower() in kinds]
+        return names, kinds[0] if len(kinds) == 1 else types.UNKNOWN
+
+
+def levels(tree: exp.Expr, tables: Mapping[str, pa.Schema]) -> Iterator[Level]:
+    """The SELECTs of a query whose sources are all known."""
+    for scope in traverse_scope(tree):
+        if not isinstance(scope.expression, exp.Select) or scope.can_be_correlated:
+            continue
+        found = {alias: _kinds(source, tables) for alias, source in _sources(scope)}
+        known = {alias: kinds for alias, kinds in found.items() if kinds is not None}
+        if found and len(known) == len(found) and not scope.expression.find(exp.Pivot):
+            yield Level(scope, known, tuple(_written_names(scope, tables)), frozenset(_defined_names(scope.expression)))
+
+
+def _sources(scope: Scope) -> Iterator[tuple[str, exp.Expr | Scope]]:
+    """The sources of a SELECT: a scope also contains the common table expressions that it could read."""
+    assert isinstance(scope.expression, exp.Select)
+    joined = {join.alias_or_name for join in scope.expression.args.get("joins") or ()}  # a semi or anti join's side is not "selected"
+    for alias, source in scope.sources.items():
+        lateral = isinstance(source, Scope) and isinstance(source.expression, exp.Lateral)
+        if lateral or alias in scope.selected_sources or alias in joined:
+            yield alias, source
+
+
+def _kinds(source: exp.Expr | Scope, tables: Mapping[str, pa.Schema]) -> Kinds | None:
+    if isinstance(source, exp.Table):
+        schema = tables.get(source.name)
+        return {field.name.lower(): field.type for field in schema} if schema is not None else None
+    if not isinstance(source, Scope):
+        return None
+    if isinstance(source.expression, exp.Lateral):
+        return _lateral(source, tables)
+    return _selected_columns(source, tables)
+
+
+def _lateral(source: Scope, tables: Mapping[str, pa.Schema]) -> Kinds | None:
+    """The columns of `LATERAL VIEW explode(list) t AS column`; without names Spark assigns its own, which are unknown here."""
+    alias, call = source.expression.args.get("alias"), source.expression.this
+    names = [column.name.lower() for column in alias.columns] if alias is not None else []
+    if not names:
+        return None
+    kinds = dict.fromkeys(names, types.UNKNOWN)
+    if isinstance(call, exp.Explode) and len(names) == 1 and isinstance(call.this, exp.Column) and len(call.this.parts) == 1:
+        held = [kinds[call.this.name.lower()] for kinds in _above(source, tables) if call.this.name.lower() in kinds]
+        kinds[names[0]] = held[0].value_type if len(held) == 1 and pa.types.is_list(held[0]) else types.UNKNOWN
+    return kinds
+
+
+def _above(source: Scope, tables: Mapping[str, pa.Schema]) -> list[Kinds]:
+    """The columns that a lateral view is computed from."""
+    found = (_kinds(each, tables) for each in source.sources.values() if isinstance(each, exp.Table))
+    return [kinds for kinds in found if kinds is not None]
+
+
+def _selected_columns(source: Scope, tables: Mapping[str, pa.Schema]) -> Kinds | None:
+    """The column names of a query, and the columns that every query keeps."""
+    names = _names(source.expression)
+    return dict.fromkeys((*(name.lower() for name in names), *OPS, SEQUENCE), types.UNKNOWN) if names else None
+
+
+def _names(query: exp.Expr) -> list[str]:
+    """The column names of a query; empty when one of them has no name."""
+    alias = query.parent.args.get("alias") if isinstance(query.parent, exp.CTE | exp.Subquery) else None
+    if isinstance(alias, exp.TableAlias) and alias.columns:
+        return [column.name for column in alias.columns]
+    items = query.selects if isinstance(query, exp.Query) else []
+    named = all(isinstance(item, exp.Alias | exp.Column) and item.alias_or_name not in {"", "*"} for item in items)
+    return [item.alias_or_name for item in items] if named else []
+
+
+def _written_names(scope: Scope, tables: Mapping[str, pa.Schema]) -> Iterator[str]:
+    for _, source in _sources(scope):
+        if isinstance(source, exp.Table):
+            yield from tables[source.name].names
+        elif isinstance(source, Scope) and isinstance(source.expression, exp.Lateral):
+            yield from (column.name for column in source.expression.args["alias"].columns)
+        elif isinstance(source, Scope):
+            yield from _names(source.expression)
+
+
+def _defined_names(select: exp.Select) -> Iterator[str]:
+    yield from (alias.alias.lower() for alias in select.find_all(exp.Alias))
+    yield from (argument.name.lower() for function in select.find_all(exp.Lambda) for argument in function.expressions)
+    yield from (call.name.lower() for call in window_calls(select))

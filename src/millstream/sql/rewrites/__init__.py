@@ -1,0 +1,1 @@
+"""Rewrites of a query's text before Spark reads it."""

@@ -1,0 +1,108 @@
+"""Calls on dynamic tables, in the text of a query: found among its tokens and replaced at their offsets.
+
+    dynamic_table_check('watched', o.user_id)     becomes     <function>(o.user_id)
+
+where `<function>` is one over whole Arrow batches. The rest of the text stays as it was written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from sqlglot.tokenizer_core import Token, TokenType
+
+from millstream.errors import nearest
+from millstream.plan.components import Problem, TextPlace
+from millstream.sql.check.query import tokens_of
+from millstream.sql.rewrites.calls import closing_of, commas_of, is_column
+from millstream.sql.rewrites.table_joins import Naming, Tables, inserted, joins_in, quoted_name, word_of
+
+CHECK, GET = "check", "get"
+_FUNCTIONS = {"dynamic_table_check": CHECK, "dynamic_table_get": GET}
+
+
+@dataclass(frozen=True, slots=True)
+class TableCall:
+    """One call: its verb, the table's name as written, and the tokens from the function's name to what closes it."""
+
+    verb: str
+    table: str | None
+    """None: the first argument is no text."""
+    first: int
+    last: int
+    arguments: int
+
+
+def calls_in(text: str) -> list[TableCall]:
+    tokens = tokens_of(text) if "dynamic_table_" in text.lower() else ()
+    found = []
+    for index, token in enumerate(tokens):
+        verb = _FUNCTIONS.get(token.text.lower())
+        if verb and token.token_type != TokenType.STRING and word_of(tokens, index + 1) == "(":
+            last = closing_of(tokens, index + 1)
+            named = tokens[index + 2] if tokens[index + 2].token_type == TokenType.STRING else None
+            commas = commas_of(tokens, index + 1, last)
+            alone = named is not None and bool(commas) and commas[0] == index + 3
+            found.append(TableCall(verb, named.text if named and alone else None, index, last, len(commas) + 1))
+    return found
+
+
+def uses(text: str, tables: Tables) -> bool:
+    return bool(calls_in(text)) or bool(tables and joins_in(text, tables))
+
+
+def with_functions(text: str, naming: Naming) -> str:
+    """The text with its calls turned to functions that exist; a call that is a column by itself keeps the name that SQL gives it."""
+    tokens, edits = tokens_of(text), []
+    for call in calls_in(text):
+        if call.table is None:
+            continue
+        start, comma = tokens[call.first], tokens[call.first + 3]
+        edits.append((TextPlace(start.start, comma.end + 1, 0, 0), f"{naming(call.verb, call.table)}("))
+        end = _fields_end(tokens, call.last)
+        if is_column(tokens, call.first, end):
+            name = tokens[end].text if end > call.last else text[start.start : tokens[end].end + 1]
+            offset = tokens[end].end + 1
+            edits.append((TextPlace(offset, offset, 0, 0), f" AS {quoted_name(name)}"))
+    return inserted(text, edits)
+
+
+def table_problems(text: str, tables: Tables) -> Iterator[Problem]:
+    """What is wrong with the way in which a query uses dynamic tables."""
+    tokens = tokens_of(text)
+    for call in calls_in(text):
+        name = tokens[call.first].text.lower()
+        if call.table is None or call.arguments != 2:
+            message = f"`{name}` takes the name of a dynamic table, in quotes, and a value"
+            yield _placed(Problem("MS131", message, "sql", f"write `{name}('TABLE', column)`"), place_at(text, tokens[call.first]))
+        elif call.table not in tables:
+            place = place_at(text, tokens[call.first + 2])
+            yield _placed(Problem("MS130", f"there is no dynamic table `{call.table}`", "sql", _near(call.table, tables)), place)
+        elif call.verb == GET and not tables[call.table].columns.names:
+            message = f"`{call.table}` has no columns to get"
+            help_ = f"give it `columns`, or ask `dynamic_table_check('{call.table}', …)`"
+            yield _placed(Problem("MS131", message, "sql", help_), place_at(text, tokens[call.first]))
+    for join in joins_in(text, tables):
+        if join.problem:
+            yield _placed(Problem("MS133", join.problem, "sql", join.help), join.place)
+
+
+def place_at(text: str, token: Token) -> TextPlace:
+    before = text[: token.start]
+    return TextPlace(token.start, token.end + 1, before.count("\n") + 1, token.start - (before.rfind("\n") + 1) + 1)
+
+
+def _near(name: str, tables: Tables) -> str:
+    return nearest(name, tables) or f"add `{name}: {{type: dynamic_table, …}}` under `transforms`"
+
+
+def _fields_end(tokens: tuple[Token, ...], last: int) -> int:
+    while word_of(tokens, last + 1) == "." and last + 2 < len(tokens):
+        last += 2
+    return last
+
+
+def _placed(problem: Problem, place: TextPlace) -> Problem:
+    width = place.end - place.start
+    return Problem(problem.code, problem.message, problem.field, problem.help, problem.level, place.line, place.column, width)

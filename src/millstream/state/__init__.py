@@ -1,1 +1,0 @@
-"""What outlives a run outside of Spark: the state backend for metadata and plugins, and the stores of dynamic tables."""

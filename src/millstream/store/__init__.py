@@ -1,0 +1,1 @@
+"""Named values that are kept beside a pipeline, in SQLite or in Postgres."""

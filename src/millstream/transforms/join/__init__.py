@@ -1,0 +1,1 @@
+"""Joins of streams in time, and of a stream with a table."""
