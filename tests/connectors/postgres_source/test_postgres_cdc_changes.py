@@ -24,7 +24,7 @@ def test_rows_that_are_there_come_first_then_changes(postgres: Database, table: 
     rows = follower.epoch()
     assert ops(rows) == [("i", 3, "c"), ("u", 2, "B"), ("d", 1, None)]
     assert [row["_seq"] for row in rows] == [2, 3, 4]
-    assert follower.source.key_columns(follower.context) == ("id",)
+    assert follower.source.open(follower.context).key_columns() == ("id",)
     assert follower.epoch() == []
 
 

@@ -16,7 +16,7 @@ from tests.connectors.postgres_source.follower import code, ops
 from tests.connectors.postgres_source.killed import start
 from tests.servers.postgres import Database
 
-from millstream.connectors.file.sink import FileSink
+from millstream.connectors.file.sink import FileSinkRun
 from millstream.engine.epoch.loop import EpochLoop
 from millstream.errors import RunError
 from millstream.plan.topology import Topology
@@ -61,7 +61,7 @@ def test_wherever_a_run_ends_every_change_comes_once(
 
     postgres.run(f"INSERT INTO {table} VALUES (1, 'a')")
     topology = source(table, "mode: {type: cdc}")
-    attempt(FileSink, "commit")
+    attempt(FileSinkRun, "commit")
     assert delivered(tmp_path) == []
     postgres.run(f"INSERT INTO {table} VALUES (2, 'b')")
     run(topology)  # the epoch that was half done, and what came since

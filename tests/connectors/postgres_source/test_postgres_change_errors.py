@@ -58,7 +58,7 @@ def test_tables_without_an_identity_are_refused_before_anything_is_made(postgres
     good = follow(name)
     good.epoch()
     postgres.run(f"INSERT INTO {name} VALUES (1, 'a')", f"DELETE FROM {name}")
-    assert ops(good.epoch()) == [("i", 1, "a"), ("d", 1, None)] and good.source.key_columns(good.context) == ("id",)
+    assert ops(good.epoch()) == [("i", 1, "a"), ("d", 1, None)] and good.source.open(good.context).key_columns() == ("id",)
 
 
 def test_nothing_is_made_when_that_is_forbidden(postgres: Database, table: str, follow: Follow) -> None:
