@@ -14,7 +14,7 @@ EXAMPLES = Path(__file__).parent.parent / "examples"
 COMMANDS = [
     ("00-demo", ["run", "orders.yaml"], "demo done"),
     ("01-hello", ["run", "hello.yaml"], '{"n":8,"word":"number 8"}'),
-    ("02-files", ["run", "orders.yaml"], "1 bad row"),
+    ("02-files", ["run", "orders.yaml"], "1 rejected row"),
     ("02-files", ["test", "orders.yaml"], "1 passed, 0 failed"),
     ("03-python", ["totals.py"], "4 rows in 1 epoch(s)"),
     ("04-routing", ["routing.py"], "1000 rows read once, 1000 written"),

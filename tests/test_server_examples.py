@@ -33,6 +33,7 @@ def test_the_commands_of_the_readme_work(
 ) -> None:
     monkeypatch.setenv("KAFKA", kafka.address)
     monkeypatch.setenv("MILLSTREAM__CONNECTIONS__POSTGRES__PORT", str(postgres.server.port))
+    postgres.clear_public()
     here = shutil.copytree(EXAMPLES / folder, tmp_path / folder)
     for command, said in zip(commands(folder), SAID[folder], strict=True):
         done = warm(*command, folder=here)

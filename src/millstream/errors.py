@@ -8,7 +8,7 @@ Every user mistake becomes a `Diagnostic`: one sentence, a place, a fix and a co
     ├── SpecError       the pipeline as written     exit 78
     ├── SetupError      Java, jars, extras          exit 78
     ├── RunError        the pipeline stopped        exit 1
-    │   └── TransientError   may work later         exit 75
+    │   └── TemporaryError   may work later         exit 75
     └── BugError        ours                        exit 70
 """
 
@@ -133,7 +133,7 @@ class RunError(MillstreamError):
     """The pipeline stopped; a restart alone will not help."""
 
 
-class TransientError(RunError):
+class TemporaryError(RunError):
     """A failure of an outside system; a retry may succeed."""
 
     exit_code: ClassVar[int] = 75

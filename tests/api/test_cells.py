@@ -50,7 +50,7 @@ def test_another_cell_takes_a_name_over_and_readers_follow(run_cell: RunCell) ->
     run_cell("env.from_rows(ROWS, name='o').filter('id > 1', name='x').to(PrintSink(), 'out')", "c1")
     env = run_cell("env.from_rows(ROWS, name='o2').filter('id > 2', name='x')", "c2")
     assert nodes(env)["x"] == "id > 2"
-    assert [node.name for node in env.topology().upstream("out")] == ["o2", "x", "out"]
+    assert [node.name for node in env.topology().up_to("out")] == ["o2", "x", "out"]
 
 
 def test_a_name_twice_in_one_cell_is_refused(run_cell: RunCell) -> None:

@@ -6,11 +6,11 @@ import sys
 import pytest
 
 from millstream.cli.output import fail
-from millstream.errors import BugError, Diagnostic, MillstreamError, RunError, SetupError, SpecError, TransientError, UsageError
+from millstream.errors import BugError, Diagnostic, MillstreamError, RunError, SetupError, SpecError, TemporaryError, UsageError
 
 
 @pytest.mark.parametrize(
-    ("kind", "code"), [(RunError, 1), (UsageError, 2), (BugError, 70), (TransientError, 75), (SpecError, 78), (SetupError, 78)]
+    ("kind", "code"), [(RunError, 1), (UsageError, 2), (BugError, 70), (TemporaryError, 75), (SpecError, 78), (SetupError, 78)]
 )
 def test_each_kind_has_its_code(kind: type[MillstreamError], code: int, capsys: pytest.CaptureFixture[str]) -> None:
     assert fail(kind(Diagnostic("MS008", "no")), debug=False) == code

@@ -6,7 +6,7 @@ import psycopg
 import pytest
 
 from millstream.clients.postgres import Address, is_temporary, translate_error, translate_errors
-from millstream.errors import RunError, TransientError
+from millstream.errors import RunError, TemporaryError
 
 ADDRESS = Address({"host": "h", "port": "1", "dbname": "d", "password": "topsecret"})
 PASSING = {
@@ -49,7 +49,7 @@ def failed(state: str) -> psycopg.Error:
 @pytest.mark.parametrize("state", PASSING, ids=PASSING.get)
 def test_what_may_pass_is_tried_again(state: str) -> None:
     assert is_temporary(state)
-    assert isinstance(translate_error(failed(state), ADDRESS), TransientError)
+    assert isinstance(translate_error(failed(state), ADDRESS), TemporaryError)
 
 
 @pytest.mark.parametrize("state", LASTING, ids=LASTING.get)
@@ -62,8 +62,8 @@ def test_what_lasts_stops_at_once(state: str) -> None:
     ("text", "kind", "code"),
     [
         ("connection failed: FATAL:  password authentication failed for user", RunError, "MS111"),
-        ("connection failed: could not connect to server: Connection refused", TransientError, "MS110"),
-        ("server closed the connection unexpectedly", TransientError, "MS110"),
+        ("connection failed: could not connect to server: Connection refused", TemporaryError, "MS110"),
+        ("server closed the connection unexpectedly", TemporaryError, "MS110"),
     ],
 )
 def test_an_error_without_a_state_is_one_of_the_connection(text: str, kind: type[Exception], code: str) -> None:

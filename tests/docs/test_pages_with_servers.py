@@ -33,5 +33,5 @@ def test_a_page_with_kafka(page: str, kafka: Cluster, folder: Path, warm: Warm, 
 def test_a_page_with_postgres(page: str, postgres: Database, folder: Path, warm: Warm, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(folder)
     monkeypatch.setenv("MILLSTREAM__CONNECTIONS__POSTGRES__PORT", str(postgres.server.port))
-    postgres.run("DROP TABLE IF EXISTS public.orders CASCADE")
+    postgres.clear_public()
     Player(folder, warm, ONCE, postgres.run).play(blocks_of(page))

@@ -115,7 +115,7 @@ def test_rows_of_a_flushed_source_are_counted_once(pipeline: Callable[..., Topol
 def test_no_job_is_run_to_count_bad_rows(
     pipeline: Callable[..., Topology], run: Callable[..., Report], monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
-    monkeypatch.setattr(frames, "count_bad", lambda *_: {"typed": -1, "inv": -1, "small": -1})
+    monkeypatch.setattr(frames, "count_rejects", lambda *_: {"typed": -1, "inv": -1, "small": -1})
     report = run(
         pipeline(f"""
         sources: {{raw: {MEMORY}}}

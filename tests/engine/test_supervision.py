@@ -7,7 +7,7 @@ from typing import ClassVar
 import pytest
 
 from millstream import MemorySink, MemorySource
-from millstream.errors import Diagnostic, RunError, TransientError
+from millstream.errors import Diagnostic, RunError, TemporaryError
 from millstream.plan.components import Epoch, NodeContext, Sink, SinkRun, Staged
 from millstream.plan.nodes import make_node
 from millstream.plan.settings import Settings
@@ -22,7 +22,7 @@ class Flaky(Sink):
 
     type: ClassVar[str] = "flaky"
     failures: int = 0
-    transient: bool = True
+    temporary: bool = True
 
     def open(self, context: NodeContext) -> SinkRun[None]:
         return FlakyRun(self, context)
@@ -36,8 +36,8 @@ class FlakyRun(SinkRun[None]):
     def stage(self, frame: object, epoch: Epoch) -> Staged[None]:
         tries.append(epoch.number)
         if len(tries) <= self.sink.failures:
-            kind = TransientError if self.sink.transient else RunError
-            raise kind(Diagnostic("MS069" if self.sink.transient else "MS079", "the other side is away"))
+            kind = TemporaryError if self.sink.temporary else RunError
+            raise kind(Diagnostic("MS069" if self.sink.temporary else "MS079", "the other side is away"))
         return Staged(0, None)
 
 
@@ -61,14 +61,14 @@ def test_a_temporary_failure_is_tried_again(flaky: Callable) -> None:
 
 
 def test_the_limit_ends_the_trying(flaky: Callable) -> None:
-    with pytest.raises(TransientError):
+    with pytest.raises(TemporaryError):
         flaky(failures=99)
     assert len(tries) == 4
 
 
 def test_a_permanent_failure_is_not_tried_again(flaky: Callable) -> None:
     with pytest.raises(RunError):
-        flaky(failures=99, transient=False)
+        flaky(failures=99, temporary=False)
     assert len(tries) == 1
 
 
@@ -80,7 +80,7 @@ def test_one_failing_query_stops_the_others(tmp_path, run: Callable) -> None:
     nodes = (
         make_node("rows", MemorySource(rows=({"id": 1},))),
         make_node("endless", endless),
-        make_node("out", Flaky(failures=99, transient=False), ("rows",)),
+        make_node("out", Flaky(failures=99, temporary=False), ("rows",)),
         make_node("other", MemorySink(), ("endless",)),
     )
     with pytest.raises(RunError, match="away"):

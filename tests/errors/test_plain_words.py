@@ -199,8 +199,8 @@ def test_a_task_without_memory_is_told_as_such() -> None:
 
 
 def test_a_worker_that_did_not_start_in_time_is_tried_again() -> None:
-    from millstream.errors import TransientError
+    from millstream.errors import TemporaryError
 
     error = RuntimeError("org.apache.spark.SparkException: Python worker failed to connect back.")
     found = Translator([], "p", Redactor([])).translate(error, "q")
-    assert isinstance(found, TransientError) and found.diagnostics[0].code == "MS069"
+    assert isinstance(found, TemporaryError) and found.diagnostics[0].code == "MS069"

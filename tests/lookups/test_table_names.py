@@ -10,7 +10,7 @@ import pytest
 from tests.servers.postgres import Database
 
 from millstream.clients.postgres import quote_name
-from millstream.errors import MillstreamError, RunError, TransientError
+from millstream.errors import MillstreamError, RunError, TemporaryError
 from millstream.lookups.table import Backend, TableSpec, open_store
 
 NAMES = ['a"b', "select", "x; DROP TABLE keep; --", "x'); DROP TABLE keep; --", "é" * 31, "Mixed Case", "%s", "{0}", "a.b"]
@@ -92,9 +92,9 @@ def test_logins_and_addresses(postgres: Database, tmp_path: Path) -> None:
     spec = TableSpec("t", "postgres", "users", ("id",), (), {}, "public", "at", postgres.address)
     with pytest.raises(RunError, match="MS111"):
         open_store(replace(spec, address=postgres.address.to(password="wrong"))).settle()
-    with pytest.raises(TransientError, match="MS110"):
+    with pytest.raises(TemporaryError, match="MS110"):
         open_store(replace(spec, address=postgres.address.to(port="1"))).settle()
-    with pytest.raises(TransientError, match="MS138"):
+    with pytest.raises(TemporaryError, match="MS138"):
         open_store(TableSpec("t", "redis", "t", ("k",), place="redis://user:hidden@127.0.0.1:1/0", time_column="at")).settle()
     (tmp_path / "text.db").write_text("this is no database at all, however long it is" * 10)
     for path in (tmp_path / "text.db", tmp_path / "no" / "where.db"):

@@ -63,7 +63,7 @@ def test_the_plan_shows_the_ways_from_the_sources_to_the_root_and_on_to_the_sink
     paid = lines[lines.index("query paid (not started yet)") :]
     assert paid[1:4] == ["orders → typed → paid", "payments → paid", "paid → slim  ⇒  out"]
     orders = lines[lines.index("query orders (not started yet)") :]
-    assert {"orders → typed → named → seen  ⇒  all", "bad rows of typed  ⇒  bad"} <= set(orders[: orders.index("sources")])
+    assert {"orders → typed → named → seen  ⇒  all", "rejects of typed  ⇒  bad"} <= set(orders[: orders.index("sources")])
 
 
 def test_the_plan_says_how_often_each_source_is_read(topology: Topology) -> None:

@@ -45,6 +45,14 @@ class Database:
         with psycopg.connect(self.address.text, autocommit=True) as connection:
             return connection.execute(query).fetchall()
 
+    def clear_public(self) -> None:
+        """Empty the schema that examples and pages write to: two of them may name the same table."""
+        self.run(
+            "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE NOT active",
+            "DROP SCHEMA public CASCADE",
+            "CREATE SCHEMA public",
+        )
+
     def staged(self) -> list[tuple[Any, ...]]:
         """The staging tables that are there."""
         return self.rows("SELECT tablename FROM pg_tables WHERE schemaname = 'millstream' AND starts_with(tablename::text, 'stage_')")

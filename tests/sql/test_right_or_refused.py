@@ -143,7 +143,7 @@ def answer(pipeline: Callable[..., Topology], run: Callable[..., Report]) -> Cal
         rows = sink.rows()
         if not any("_op" in row for row in rows):
             return rows
-        identity = topology.node("q").component.identity  # type: ignore[union-attr]  # it is a transform
+        identity = topology.node("q").component.result_key  # type: ignore[union-attr]  # it is a transform
         return [{**row, "_op": None} for row in {json.dumps([row[name] for name in identity], default=str): row for row in rows}.values()]
 
     return go

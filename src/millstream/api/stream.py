@@ -50,7 +50,7 @@ class DataStream:
     def __repr__(self) -> str:
         """The stream, its path and its columns, as far as they are known without Spark."""
         topology = self.environment.topology()
-        path = " → ".join(node.name for node in topology.upstream(self.name)) or f"{self.name} (removed)"
+        path = " → ".join(node.name for node in topology.up_to(self.name)) or f"{self.name} (removed)"
         schema = propagate(topology).get(self.name)
         columns = ", ".join(f"{field.name} {name_of(field.type)}" for field in schema) if schema is not None else "columns not known yet"
         return f"{type(self).__name__}({path}: {columns})"
@@ -209,9 +209,9 @@ class DataStream:
         sink = _component("sink", "memory")
         name = self.environment.add(sink, (self.name,), f"{self.name}.collected", (), "fail")
         topology = self.environment.topology()
-        chosen = [node.name for node in topology.upstream(name)]
-        chosen += [node.name for table in _tables_of(topology, chosen) for node in topology.upstream(table)]
-        letters = [letter for node in topology.upstream(name) for letter in node.dead_letter_sinks]
+        chosen = [node.name for node in topology.up_to(name)]
+        chosen += [node.name for table in _tables_of(topology, chosen) for node in topology.up_to(table)]
+        letters = [letter for node in topology.up_to(name) for letter in node.dead_letter_sinks]
         with tempfile.TemporaryDirectory(prefix="millstream-") as folder:
             settings = self.environment.settings.model_copy(update={"checkpoint": folder})
             try:
@@ -227,7 +227,7 @@ class DataStream:
         """A stream that never ends would run for ever and return nothing."""
         if isinstance(self.environment.settings.trigger, AvailableNow):
             return
-        above = self.environment.topology().upstream(self.name)
+        above = self.environment.topology().up_to(self.name)
         endless = [node for node in above if isinstance(node, SourceNode) and not node.component.bounded]
         if endless:
             message = f"`collect()` needs an input that ends, and source `{endless[0].name}` has no end"

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from millstream.errors import Diagnostic, RunError, SetupError, TransientError, nearest
+from millstream.errors import Diagnostic, RunError, SetupError, TemporaryError, nearest
 
 Offsets = dict[str, dict[int, int]]
 """topic → partition → offset"""
@@ -133,7 +133,7 @@ def _require_reachable(servers: str, seconds: float = 5) -> None:
         except OSError as error:
             said.append(f"{server}: {(error.strerror or str(error)).lower()}")
     message = f"no Kafka broker can be reached at `{servers}`"
-    raise TransientError(Diagnostic("MS090", message, detail="\n".join(said), help="check the address, and that this machine can reach it"))
+    raise TemporaryError(Diagnostic("MS090", message, detail="\n".join(said), help="check the address, and that this machine can reach it"))
 
 
 def _failure(exception: Any, servers: str) -> RunError:
@@ -150,7 +150,7 @@ def _failure(exception: Any, servers: str) -> RunError:
         return RunError(Diagnostic("MS091", f"Kafka at `{servers}` does not know the topic: {words}"))
     if any(name in {"TimeoutException", "DisconnectException", "RetriableException"} for name in names):
         help_ = "the address accepts connections: check that `security.protocol` fits the port"
-        return TransientError(Diagnostic("MS090", f"Kafka at `{servers}` does not answer: {words}", help=help_))
+        return TemporaryError(Diagnostic("MS090", f"Kafka at `{servers}` does not answer: {words}", help=help_))
     return RunError(Diagnostic("MS079", f"Kafka at `{servers}` failed: {names[-1]}: {words}"))
 
 

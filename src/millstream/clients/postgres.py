@@ -1,7 +1,7 @@
 """Connects to Postgres and classifies its errors.
 
 Two clients share one address: psycopg for statements, ADBC for whole Arrow batches (binary COPY). Errors are classified by SQLSTATE:
-temporary ones (network, deadlock, serialization, too many connections, a starting server, a read-only replica) are a `TransientError` and
+temporary ones (network, deadlock, serialization, too many connections, a starting server, a read-only replica) are a `TemporaryError` and
 are retried; all others stop at once.
 """
 
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from millstream.clients.hosts import is_loopback
-from millstream.errors import Diagnostic, MillstreamError, RunError, SetupError, TransientError
+from millstream.errors import Diagnostic, MillstreamError, RunError, SetupError, TemporaryError
 from millstream.secrets import Secret, TextOrSecret
 from millstream.units import Duration
 
@@ -177,11 +177,11 @@ def translate_error(error: Exception, address: Address) -> MillstreamError:
             Diagnostic("MS111", f"Postgres at `{address}` refuses the login: {text}", help=help_ or "check user, password and database")
         )
     if not state and _STREAMED in str(error):
-        return TransientError(Diagnostic("MS112", f"Postgres at `{address}` closed the connection during an answer: {text}"))
+        return TemporaryError(Diagnostic("MS112", f"Postgres at `{address}` closed the connection during an answer: {text}"))
     if not state:
-        return TransientError(Diagnostic("MS110", f"Postgres at `{address}` cannot be reached: {text}", help="check host and port"))
+        return TemporaryError(Diagnostic("MS110", f"Postgres at `{address}` cannot be reached: {text}", help="check host and port"))
     if is_temporary(state):
-        return TransientError(Diagnostic("MS112", f"Postgres at `{address}` is temporarily unable: {text} ({state})"))
+        return TemporaryError(Diagnostic("MS112", f"Postgres at `{address}` is temporarily unable: {text} ({state})"))
     return RunError(Diagnostic("MS113", f"Postgres at `{address}` refuses: {text} ({state})", detail=_detail(error)))
 
 

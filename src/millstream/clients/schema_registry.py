@@ -19,7 +19,7 @@ from typing import Any, Literal
 from urllib.parse import quote, urlsplit
 
 from millstream.clients.registered_schemas import Schema, Version, body_of, schema_from
-from millstream.errors import Diagnostic, RunError, TransientError
+from millstream.errors import Diagnostic, RunError, TemporaryError
 
 _JSON = "application/vnd.schemaregistry.v1+json"
 _REQUEST_SECONDS = 5.0
@@ -83,7 +83,7 @@ class SchemaRegistry:
                 except (OSError, TimeoutError) as error:  # refused connections, time-outs and 5xx
                     said.append(f"{url}: {_reason(error)}")
             if time.monotonic() + pause >= end:
-                raise TransientError(_unreachable(self.urls, said, self.seconds))
+                raise TemporaryError(_unreachable(self.urls, said, self.seconds))
             time.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE)
 

@@ -17,7 +17,7 @@ from millstream.clients.storage import is_local, open_storage
 from millstream.engine.run.jobs import is_done
 from millstream.engine.run.restarts import Restarts
 from millstream.engine.sessions import open_session, open_with, session_options
-from millstream.errors import Diagnostic, MillstreamError, RunError, SpecError, TransientError, nearest
+from millstream.errors import Diagnostic, MillstreamError, RunError, SpecError, TemporaryError, nearest
 from millstream.jvm.death import death_of
 from millstream.jvm.kept_session import lend
 from millstream.jvm.session import Session
@@ -99,7 +99,7 @@ class SparkEngine:
                     if done > epochs:
                         restarts.forget()
                     epochs = done
-                    if not isinstance(death, TransientError) or not restarts.are_left or options.stop.is_set():
+                    if not isinstance(death, TemporaryError) or not restarts.are_left or options.stop.is_set():
                         recorder.state("failed")
                         raise death from error
             pause = restarts.schedule()

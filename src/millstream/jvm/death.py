@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import subprocess
 
-from millstream.errors import Diagnostic, RunError, TransientError
+from millstream.errors import Diagnostic, RunError, TemporaryError
 from millstream.jvm.process import Jvm
 from millstream.worker.masking import exception_chain
 
@@ -29,7 +29,7 @@ def death_of(jvm: Jvm | None, error: BaseException) -> RunError | None:
         return RunError(Diagnostic("MS155", "Spark's JVM ran out of memory", detail=words, help=MEMORY_HELP))
     message = f"Spark's JVM {_describe_exit(jvm.process.returncode)}"
     help_ = "the system may have killed it to free memory; see `dmesg`" if jvm.process.returncode == -signal.SIGKILL else ""
-    return TransientError(
+    return TemporaryError(
         Diagnostic("MS156", message, detail=words, help=help_ or f"the end of its log is above; the whole log is `{jvm.log}`")
     )
 

@@ -85,7 +85,7 @@ class Reader:
 
 def reader_of(spec: TableSpec, schema: pa.Schema, lane: int = 0) -> Reader:
     """The reader of this process. `lane` distinguishes threads that read at the same time."""
-    name = (spec.identity, lane)
+    name = (spec.cache_key, lane)
     if name not in _READERS:
         cache = _CACHES.setdefault(name[0], Cache(spec.cache, schema)) if spec.cache else None
         _READERS[name] = Reader(spec, schema, open_store(spec, schema), cache)

@@ -60,7 +60,7 @@ class TableSpec:
         return (*self.keys, *self.columns)
 
     @property
-    def identity(self) -> str:
+    def cache_key(self) -> str:
         """Equal for equal tables, in every process and epoch: the key of a worker's cache."""
         types, where = sorted((name, str(kind)) for name, kind in self.types.items()), self.address.text if self.address else self.place
         parts = (self.name, self.backend, self.namespace, self.table, self.names, types, self.time_column, where, self.secret, self.cache)

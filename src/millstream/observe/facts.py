@@ -32,7 +32,7 @@ class WatermarkFacts:
 
 @dataclass(frozen=True, slots=True)
 class StateFacts:
-    """What a query remembers."""
+    """The state of a query."""
 
     rows: int
     """Keys, or rows of a join."""
@@ -54,7 +54,7 @@ class EpochFacts:
     rows_out: Mapping[str, int]
     """sink → rows committed"""
     rejected: Mapping[str, int]
-    """node → bad rows"""
+    """node → rejects"""
     skipped: tuple[str, ...] = ()
     """Sinks that held the epoch already."""
     committed: tuple[str, ...] = ()
@@ -77,7 +77,7 @@ class NodeFacts:
     rows_out: int | None = metric(
         None, "rows out", report="always", column="always", phrase={"source": "read {}", "transform": "passed {}"}, total={"source": "read"}
     )
-    rejected: int = metric(0, "bad", report="always", column="always", unit="bad row", phrase="{}", warning=True)
+    rejected: int = metric(0, "rejected", report="always", column="always", unit="rejected row", phrase="{}", warning=True)
     late: int = metric(0, "late", report="always", column="when not zero", unit="late row", phrase="{}", total="late", warning=True)
     """Rows that came after their result had closed."""
     state: StateFacts | None = metric(None, "state", report="when known", column="when known", phrase="state: {}")

@@ -222,9 +222,9 @@ def _has_tail(node: StreamNode) -> bool:
 
 
 def _query(topology: Topology, root: str, ends: list[AnyNode], owners: dict[str, str]) -> QueryPlan:
-    above = tuple(node for node in topology.upstream(root) if not isinstance(node, SinkNode))
+    above = tuple(node for node in topology.up_to(root) if not isinstance(node, SinkNode))
     names = {node.name for node in above}
-    used = {node.name for end in ends for node in topology.upstream(end.name)}
+    used = {node.name for end in ends for node in topology.up_to(end.name)}
     sinks = [end for end in ends if isinstance(end, SinkNode)]
     below = tuple(node for node in topology.ordered() if isinstance(node, TransformNode) and node.name in used - names)
     owned = frozenset(name for name, owner in owners.items() if owner == root)
@@ -245,9 +245,9 @@ def _owners(topology: Topology, roots: list[str]) -> dict[str, str]:
         owners[root] = root
         for sink in topology.outputs:
             if sink.inputs and root_of(topology, sink.inputs[0]).name == root:
-                below = {node.name for node in topology.upstream(sink.name)} - {node.name for node in topology.upstream(root)}
+                below = {node.name for node in topology.up_to(sink.name)} - {node.name for node in topology.up_to(root)}
                 owners |= {name: root for name in below if topology.node(name).kind == "transform"} | {sink.name: root}
     for root in roots:
-        for node in topology.upstream(root):
+        for node in topology.up_to(root):
             owners.setdefault(node.name, root)
     return owners

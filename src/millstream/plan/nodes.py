@@ -148,7 +148,7 @@ class TransformNode(Node):
 
     @property
     def primary_key(self) -> tuple[str, ...]:
-        return self.options.primary_key or self.component.identity
+        return self.options.primary_key or self.component.result_key
 
     @property
     def stateful(self) -> bool:

@@ -83,7 +83,7 @@ class Topology:
     def consumers(self, name: str) -> tuple[AnyNode, ...]:
         return tuple(node for node in self.nodes if name in node.inputs)
 
-    def upstream(self, name: str) -> tuple[AnyNode, ...]:
+    def up_to(self, name: str) -> tuple[AnyNode, ...]:
         """The node and everything above it, sources first."""
         seen: dict[str, AnyNode] = {}
         entered: set[str] = set()
@@ -104,7 +104,7 @@ class Topology:
         """Inputs before their readers, as far as there is no cycle."""
         seen: dict[str, AnyNode] = {}
         for node in self.nodes:
-            for above in self.upstream(node.name):
+            for above in self.up_to(node.name):
                 seen.setdefault(above.name, above)
         return tuple(seen.values())
 

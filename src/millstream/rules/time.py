@@ -52,7 +52,7 @@ def state_is_not_over_changelogs(topology: Topology, schemas: Schemas) -> Iterat
     for node in topology.nodes:
         if not node.stateful:
             continue
-        updating = [above.name for above in topology.upstream(node.name)[:-1] if _updates(above)]
+        updating = [above.name for above in topology.up_to(node.name)[:-1] if _updates(above)]
         for name in node.inputs:
             schema = schemas.get(name)
             if updating or (schema is not None and any(op in schema.names for op in OPS)):
@@ -64,7 +64,7 @@ def state_is_not_over_changelogs(topology: Topology, schemas: Schemas) -> Iterat
 def totals_are_over_rows(topology: Topology, schemas: Schemas) -> Iterator[Diagnostic]:
     """Spark supports no running totals over another stateful operator."""
     for node in topology.nodes:
-        above = [parent for parent in topology.upstream(node.name)[:-1] if parent.stateful] if _updates(node) else []
+        above = [parent for parent in topology.up_to(node.name)[:-1] if parent.stateful] if _updates(node) else []
         if above and not any(_updates(parent) for parent in above):
             message = f"`{node.name}` keeps running totals over `{above[-1].name}`, which keeps state itself: that is not supported yet"
             help_ = "aggregate by window (`type: window`, or `GROUP BY window(…)`), or write the rows of the first node and read them again"
@@ -73,7 +73,7 @@ def totals_are_over_rows(topology: Topology, schemas: Schemas) -> Iterator[Diagn
 
 def finished_nodes_come_last(topology: Topology, schemas: Schemas) -> Iterator[Diagnostic]:
     for node in topology.nodes:
-        above = topology.upstream(node.name)[:-1] if node.stateful or len(node.inputs) > 1 else ()
+        above = topology.up_to(node.name)[:-1] if node.stateful or len(node.inputs) > 1 else ()
         for parent in above:
             if isinstance(parent, TransformNode) and parent.has_tail:
                 message = f"`{node.name}` cannot read `{parent.name}`, whose results are made epoch by epoch"

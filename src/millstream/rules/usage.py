@@ -10,7 +10,7 @@ from millstream.plan.topology import Topology
 
 def used_nodes(topology: Topology) -> set[str]:
     """Nodes that lead to an output, and the tables that they look up."""
-    used = {above.name for end in topology.outputs for above in topology.upstream(end.name)}
+    used = {above.name for end in topology.outputs for above in topology.up_to(end.name)}
     return used | {name for node in topology.transforms for name in node.lookup_names}
 
 

@@ -92,7 +92,7 @@ def groups_share_a_query(topology: Topology, schemas: Schemas) -> Iterator[Diagn
     roots: dict[str, tuple[str, str]] = {}
     for sink in topology.sinks:
         group = sink.component.group
-        above = topology.upstream(sink.name)
+        above = topology.up_to(sink.name)
         broken = any(name not in topology.by_name for node in above for name in node.inputs)
         if not group or broken or any(_path_back(topology, node.name) for node in above):
             continue

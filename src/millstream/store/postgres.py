@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import psycopg
 
 from millstream.clients.postgres import Address, connect, quote_name, translate_errors
-from millstream.errors import TransientError
+from millstream.errors import TemporaryError
 from millstream.store.protocol import Entry
 
 Result = TypeVar("Result")
@@ -62,7 +62,7 @@ class PostgresStore:
         with self._lock:
             try:
                 return self._once(question)
-            except TransientError:
+            except TemporaryError:
                 self._connection = None
                 return self._once(question)
 

@@ -48,7 +48,7 @@ class Aggregate(Transform):
         return "update"
 
     @property
-    def identity(self) -> tuple[str, ...]:
+    def result_key(self) -> tuple[str, ...]:
         return self.key_by
 
     def reads(self, input_name: str, isolating: bool) -> int:

@@ -131,7 +131,7 @@ class Sql(NamesInputs, EpochTail, Windowed):
         return "update" if self.split.kind == "running" else "append"
 
     @property
-    def identity(self) -> tuple[str, ...]:
+    def result_key(self) -> tuple[str, ...]:
         tree = parse_query(self.text).tree
         return totals_key(tree, self.split.selects[0]) or () if self.split.kind == "running" and tree is not None else ()
 
@@ -214,7 +214,7 @@ class SqlRun(TransformRun):
             return _union_parts(results)
         (result,) = results
         if split.kind == "running":
-            _require_key(result, sql.identity, context)
+            _require_key(result, sql.result_key, context)
         if any(changes.values()):
             _require_changes(sql.text, changes, result.columns, context)
         result = result.withColumn(OP, F.lit("u")) if split.kind == "running" else result
@@ -254,7 +254,7 @@ def _run(sql: str, frames: Mapping[str, DataFrame], context: NodeContext, tables
 
 def _windows(part: str, result: DataFrame, frames: Mapping[str, DataFrame], context: NodeContext) -> Carriers:
     """The columns of a windowed aggregate that contain its window."""
-    found = window_columns(result, window_of(part, [name for name, frame in frames.items() if plans.remembers(frame)]))
+    found = window_columns(result, window_of(part, [name for name, frame in frames.items() if plans.keeps_state(frame)]))
     if isinstance(found, Refusal):
         raise _refusal_error(found, context)
     return found

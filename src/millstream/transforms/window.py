@@ -73,7 +73,7 @@ class WindowAggregate(Windowed):
         return closes(self.window, quote(event_time))
 
     @property
-    def identity(self) -> tuple[str, ...]:
+    def result_key(self) -> tuple[str, ...]:
         return (*self.key_by, *_EDGES)
 
     def reads(self, input_name: str, isolating: bool) -> int:

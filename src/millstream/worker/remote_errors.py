@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from millstream.errors import Diagnostic, RunError, TransientError
+from millstream.errors import Diagnostic, RunError, TemporaryError
 
 _MARK = re.compile(r"millstream-diagnostic:([A-Za-z0-9+/=]+);")
 
@@ -31,8 +31,8 @@ def carry_errors(node: str = "") -> Iterator[None]:
         if not diagnostics:
             raise
         found = diagnostics[0]
-        temporary = any(kind.__name__ == TransientError.__name__ for kind in type(error).__mro__)
-        facts = {"node": node, "transient": temporary}
+        temporary = any(kind.__name__ == TemporaryError.__name__ for kind in type(error).__mro__)
+        facts = {"node": node, "temporary": temporary}
         facts |= {"code": found.code, "message": found.message, "detail": found.detail, "help": found.help}
         text = base64.b64encode(json.dumps(facts).encode()).decode()
         raise CarriedError(f"{found.message} (millstream-diagnostic:{text};)") from None
@@ -44,5 +44,5 @@ def restore_error(text: str) -> tuple[str, RunError] | None:
     if found is None:
         return None
     facts = json.loads(base64.b64decode(found[1]))
-    kind = TransientError if facts["transient"] else RunError
+    kind = TemporaryError if facts["temporary"] else RunError
     return facts["node"], kind(Diagnostic(facts["code"], facts["message"], detail=facts["detail"], help=facts["help"]))

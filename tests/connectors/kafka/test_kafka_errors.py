@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 from tests.servers.kafka import Cluster
 
-from millstream.errors import RunError, TransientError
+from millstream.errors import RunError, TemporaryError
 from millstream.observe.report import Report
 
 pytestmark = pytest.mark.spark
@@ -29,7 +29,7 @@ def test_a_broker_that_is_not_there(kafka: Cluster, read: Read) -> None:
     assert (finding.code, finding.span.line) == ("MS090", 4)
     assert "127.0.0.1:1: connection refused" in finding.detail
     assert "nowhere.invalid:9092: " in finding.detail
-    assert not isinstance(error, TransientError)
+    assert not isinstance(error, TemporaryError)
     assert time.monotonic() - started < 60
 
 

@@ -19,7 +19,7 @@ from tests.servers.registry import Schemas, record
 from millstream.clients.registered_schemas import Schema
 from millstream.clients.schema_registry import SchemaRegistry
 from millstream.connectors.kafka import registry as options
-from millstream.errors import RunError, TransientError
+from millstream.errors import RunError, TemporaryError
 
 Rows = list[dict[str, Any]]
 
@@ -69,7 +69,7 @@ def test_the_second_address_helps_when_the_first_is_away(pretender: Callable[...
 
 def test_a_registry_that_is_away_is_told_with_every_address_in_bounded_time() -> None:
     began = time.monotonic()
-    with pytest.raises(TransientError) as failed:
+    with pytest.raises(TemporaryError) as failed:
         SchemaRegistry(("http://127.0.0.1:9", "http://127.0.0.1:10"), seconds=1).subjects()
     (found,) = failed.value.diagnostics
     assert time.monotonic() - began < 15
@@ -99,7 +99,7 @@ def test_a_registry_behind_tls_is_trusted_by_the_given_authority_alone(tmp_path:
     try:
         url = f"https://127.0.0.1:{server.server_port}"
         assert SchemaRegistry((url,), ca=authority.cert_pem.bytes().decode()).subjects() == ["s"]
-        with pytest.raises(TransientError, match="certificate verify failed"):
+        with pytest.raises(TemporaryError, match="certificate verify failed"):
             SchemaRegistry((url,), seconds=0.5).subjects()
     finally:
         server.shutdown()

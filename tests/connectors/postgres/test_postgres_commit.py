@@ -16,7 +16,7 @@ from tests.servers.postgres import Database
 from millstream.connectors.postgres.worker import staging
 from millstream.connectors.postgres.write.commit import Work, commit, discard, sweep
 from millstream.connectors.postgres.write.ledger import Ledger
-from millstream.errors import MillstreamError, TransientError
+from millstream.errors import MillstreamError, TemporaryError
 from millstream.plan.components import Epoch, LedgerEntry
 
 FIRST, SECOND = Epoch("query", "sink", 0, "one", ""), Epoch("query", "sink", 1, "two", "")
@@ -111,7 +111,7 @@ def test_a_task_that_was_tried_again_counts_once(place: Place) -> None:
 def test_rows_that_are_gone_are_missed(place: Place, harm: str) -> None:
     kept, gone = place.staged(1), place.staged(2)
     place.postgres.run(f"{harm} {place.schema}.{gone.table}")
-    with pytest.raises(TransientError, match="MS117"):
+    with pytest.raises(TemporaryError, match="MS117"):
         commit([(place.work(kept, gone), FIRST)])
     assert (place.ids(), place.held(FIRST)) == ([], None)
 

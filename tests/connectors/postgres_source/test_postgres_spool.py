@@ -14,7 +14,7 @@ from tests.servers.postgres import Database
 from millstream.connectors.postgres.read import changes
 from millstream.connectors.postgres.read.slots import Names, advance
 from millstream.connectors.postgres.read.spool import Spool
-from millstream.errors import RunError, TransientError
+from millstream.errors import RunError, TemporaryError
 
 Follow = Callable[..., Follower]
 
@@ -66,7 +66,7 @@ def test_a_chunk_is_decided_once(postgres: Database, table: str, follow: Follow)
     number = follower.plan()["chunk"]
     spool = Spool(follower.context.storage)
     kept = spool.chunk(number)
-    with pytest.raises(TransientError, match="another process"):
+    with pytest.raises(TemporaryError, match="another process"):
         spool.add(replace(kept, end=kept.end + 1))
     assert spool.chunk(number) == kept
 
@@ -126,7 +126,7 @@ def test_a_slot_in_use_is_waited_for(postgres: Database, table: str, follow: Fol
     options = f"(proto_version '1', publication_names '{follower.slot}')"
     other.pgconn.send_query(f"START_REPLICATION SLOT {follower.slot} LOGICAL 0/0 {options}".encode())
     until(lambda: active(postgres, follower))
-    with pytest.raises(TransientError) as raised:
+    with pytest.raises(TemporaryError) as raised:
         follower.epoch()
     assert code(raised) == "MS122"
     other.close()

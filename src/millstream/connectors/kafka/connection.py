@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, model_validator
 from millstream.clients.hosts import is_loopback
 from millstream.clients.kafka import KafkaAdmin, open_admin
 from millstream.connectors.kafka.registry import RegistryComponent
-from millstream.errors import Diagnostic, RunError, SetupError, TransientError
+from millstream.errors import Diagnostic, RunError, SetupError, TemporaryError
 from millstream.plan.components import Problem
 from millstream.secrets import Secret, TextOrSecret
 
@@ -150,7 +150,7 @@ class KafkaComponent(RegistryComponent):
         try:
             with open_admin(spark._jvm, self.client()) as admin:
                 yield admin
-        except TransientError as error:
+        except TemporaryError as error:
             raise error if known else RunError(error.diagnostics) from None
 
     def missing(self) -> list[Problem]:

@@ -30,7 +30,7 @@ def recognise_source(failure: str) -> Failure | None:
 def recognise_outage(failure: str) -> Failure | None:
     """A broker that does not answer."""
     said = re.search(r"kafka\.common\.errors\.(?:Timeout|Disconnect)Exception[^\n]*", failure)
-    return Failure("MS069", f"{{node}} had a temporary failure: {said[0]}", transient=True) if said else None
+    return Failure("MS069", f"{{node}} had a temporary failure: {said[0]}", temporary=True) if said else None
 
 
 def refusal_help(code: str) -> str:

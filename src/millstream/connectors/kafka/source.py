@@ -18,8 +18,8 @@ from millstream.clients.kafka import KafkaAdmin, Topic, open_admin
 from millstream.connectors.kafka.columns import CHANGES, METADATA, TRACE
 from millstream.connectors.kafka.failures import recognise_source
 from millstream.connectors.kafka.read import offsets
+from millstream.connectors.kafka.read.cluster_pin import require_same, was_reached
 from millstream.connectors.kafka.read.decoding import before
-from millstream.connectors.kafka.read.identity import require_same, was_reached
 from millstream.connectors.kafka.read.options import BoundedMode, KafkaSourceOptions
 from millstream.connectors.kafka.read.positions import pin_ends, pinned_ends, start_options
 from millstream.connectors.kafka.read.rows import first_bad, pace, rows, spark_options
@@ -154,7 +154,7 @@ class KafkaSourceRun(SourceRun):
         options = {**spark_options(self.source), **start_options(self.source.starting_offsets, topics)}
         return self._rows(spark.read.format("kafka").options(**options).load(), topics)
 
-    def find_bad(self, spark: SparkSession, start: Any, end: Any) -> str:
+    def find_reject(self, spark: SparkSession, start: Any, end: Any) -> str:
         with self._admin(spark) as admin:
             topics = self._topics(admin)
         begin = {"startingOffsets": offsets.format_offset(start)} if start else start_options(self.source.starting_offsets, topics)

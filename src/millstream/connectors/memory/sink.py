@@ -44,7 +44,7 @@ class MemorySink(Sink):
     _store: _Store = PrivateAttr(default_factory=_Store)
 
     @property
-    def remembers(self) -> bool:
+    def ledger_lasts(self) -> bool:
         return False
 
     def table(self) -> pa.Table:

@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 
 from millstream.checkpoint.layout import OffsetEntry
 from millstream.engine.epoch.last_per_key import last_per_key
-from millstream.engine.epoch.reject_counts import Tally, count_bad
+from millstream.engine.epoch.reject_counts import Tally, count_rejects
 from millstream.engine.epoch.staging import stage_once
 from millstream.engine.lowering.nodes import REJECT_TYPE, Lowering, finish, good, visible
 from millstream.engine.time.late_rows import Lateness
@@ -110,14 +110,14 @@ class EpochFrames:
         foreign = [step for step in self._above(node) if functions_of(step.component) or calls_of(step, self._plan.functions)]
         return not foreign and not self._varies(node)
 
-    def bad_rows(self) -> dict[str, int]:
+    def count_rejects(self) -> dict[str, int]:
         """Node → rejects that no sink counts: those of nodes that drop them or share a dead-letter sink. Call it after the sinks have
         read their rows.
         """
         counts: dict[str, int] = {}
         for holder, names in self._counted.items():
             found = self._tallies[holder].read() if holder in self._tallies else None
-            counts |= found if found is not None else count_bad(self._bad(self._plan.node(holder)), names)
+            counts |= found if found is not None else count_rejects(self._rejected_rows(self._plan.node(holder)), names)
         return counts
 
     @cached_property
@@ -134,7 +134,7 @@ class EpochFrames:
         self._tallies[name] = Tally(self._counted[name])
         return self._tallies[name].observe(frame)
 
-    def _bad(self, node: AnyNode) -> DataFrame:
+    def _rejected_rows(self, node: AnyNode) -> DataFrame:
         """The frame that holds a node's rejects; counts one more reader of it."""
         holder = self._holder(node)
         frame = self._frame(holder)
@@ -186,7 +186,7 @@ class EpochFrames:
         late = [self.late.rejects(node) for node in late_nodes] if self.late else []
         parts = [rows for rows in late if rows is not None]
         for node in rejecting:
-            parts.append(self._bad(node).where(F.col(f"{REJECT}.node") == node.name).select(REJECT))
+            parts.append(self._rejected_rows(node).where(F.col(f"{REJECT}.node") == node.name).select(REJECT))
         rejects = reduce(DataFrame.unionByName, parts) if parts else self._spark.createDataFrame([], f"{REJECT} {REJECT_TYPE}")
         return rejects.select(
             F.col(f"{REJECT}.node").alias("node"),

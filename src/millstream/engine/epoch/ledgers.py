@@ -32,7 +32,7 @@ class Ledgers:
         """Whether a later run can find out which epoch the target holds."""
         if not sink.component.holds_ledger:
             return self.lowering.store is not None
-        return sink.component.remembers and isinstance(self.lowering.sink(sink), KeepsLedger)
+        return sink.component.ledger_lasts and isinstance(self.lowering.sink(sink), KeepsLedger)
 
     def recall(self, sink: SinkNode, epoch: Epoch) -> LedgerEntry | None:
         """The target's ledger entry when a run begins."""

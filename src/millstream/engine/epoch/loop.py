@@ -146,7 +146,7 @@ class EpochLoop:
             self._fill_tables(epoch, frames)
             staged = self._stage(epoch, frames)
             with staged.aborting():
-                rejected = frames.bad_rows() if staged.sinks else {}
+                rejected = frames.count_rejects() if staged.sinks else {}
                 late = frames.late.counts() if frames.late else {}
                 watermark = self._advance_watermark(frames, epoch) if self.watermarks else None
                 self.durability.sync_state()

@@ -36,7 +36,7 @@ class Tally:
         return dict(zip(self._names, self._observation.get.values(), strict=True))
 
 
-def count_bad(frame: DataFrame, names: Sequence[str]) -> dict[str, int]:
+def count_rejects(frame: DataFrame, names: Sequence[str]) -> dict[str, int]:
     """The same, by a separate job."""
     (row,) = frame.where(F.col(REJECT).isNotNull()).agg(*_counts(names)).collect()
     return dict(zip(names, row, strict=True))

@@ -13,7 +13,7 @@ from millstream.engine.failures import machine, sql, user_code
 from millstream.engine.failures.query_context import query_context
 from millstream.engine.failures.scene import Scene
 from millstream.engine.failures.text import first_line, text_of
-from millstream.errors import Diagnostic, MillstreamError, RunError, TransientError
+from millstream.errors import Diagnostic, MillstreamError, RunError, TemporaryError
 from millstream.plan.components.failure import Failure
 from millstream.plan.nodes import AnyNode
 from millstream.secrets import Redactor
@@ -32,7 +32,7 @@ _BEFORE_COMPONENTS: tuple[Recogniser, ...] = (
     machine.memory,
     machine.disk,
 )
-_AFTER_COMPONENTS: tuple[Recogniser, ...] = (machine.file_system, sql.bad_row, sql.rejected_plan, machine.network)
+_AFTER_COMPONENTS: tuple[Recogniser, ...] = (machine.file_system, sql.failed_row, sql.rejected_plan, machine.network)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class Translator:
         found = next((diagnostic for recognise in recognisers if (diagnostic := recognise(text, scene))), None)
         if found is None:
             return None
-        return (TransientError if found.code == "MS069" else RunError)(self._with_place(found))
+        return (TemporaryError if found.code == "MS069" else RunError)(self._with_place(found))
 
     def _by_components(self, text: str, scene: Scene) -> RunError | None:
         """A failure of an outside system. The current node is asked first; if several other nodes recognise it, the message names all."""
@@ -90,7 +90,7 @@ class Translator:
         only = nodes[0] if len(nodes) == 1 else None
         place = (only.place(failure.option) if failure.option else only.span) if only else None
         found = Diagnostic(failure.code, failure.message.replace("{node}", names), place, detail=failure.detail, help=failure.help)
-        kind = TransientError if failure.transient else RunError
+        kind = TemporaryError if failure.temporary else RunError
         return kind(self._with_place(replace(found, node=only.name if only else "")))
 
     def _unknown(self, text: str, scene: Scene) -> Diagnostic:

@@ -32,7 +32,7 @@ _ABOUT_THE_TEXT = ("INVALID_SUBQUERY", "INVALID_INTERVAL_FORMAT", "INVALID_EXTRA
 _NO_EVENT_TIME = "a window must use the column that `event_time` names, unchanged: not another column, and not a value computed from it"
 
 
-def bad_row(text: str, scene: Scene) -> Diagnostic | None:
+def failed_row(text: str, scene: Scene) -> Diagnostic | None:
     """A row on which an expression failed."""
     condition = CONDITION.search(text)
     if condition is None or not (condition[1].split(".")[0] in _ROW_CONDITIONS or condition[1].startswith(_ROW_PREFIXES)):

@@ -139,7 +139,7 @@ class Lowering:
             source = self.source(node)
             read = source.read(spark)
             named = source.key_columns() if isinstance(source, NamesKey) and not node.primary_key else ()
-            self._remember_key(node, node.primary_key or named, read)
+            self._set_key(node, node.primary_key or named, read)
             return with_event_time(read, node, clock, watched)
         self.statements[node.name] = []
         run, context = self.transform(node), self.context(node, clock, event_times)
@@ -153,7 +153,7 @@ class Lowering:
                 plain = run.apply(inputs, replace(context, isolate=False)) if node.isolates else applied
                 self.nondeterministic[node.name] = not plans.is_deterministic(plain)
                 self.examined[node.name] = node.component
-                self._remember_key(node, node.primary_key or self._inherited_key(node, plain), applied)
+                self._set_key(node, node.primary_key or self._inherited_key(node, plain), applied)
         return with_event_time(applied, node, clock, watched and not node.stateful)
 
     def _with_aliases(self, node: AnyNode, frames: Mapping[str, DataFrame]) -> Mapping[str, DataFrame]:
@@ -181,7 +181,7 @@ class Lowering:
             store=Namespace(self.store, node.name) if self.store else None,
         )
 
-    def _remember_key(self, node: AnyNode, key: tuple[str, ...], frame: DataFrame) -> None:
+    def _set_key(self, node: AnyNode, key: tuple[str, ...], frame: DataFrame) -> None:
         self.keys[node.name] = key if set(key) <= set(frame.columns) else ()
 
     def _input_key(self, node: AnyNode) -> tuple[str, ...]:

@@ -43,7 +43,7 @@ def is_done(topology: Topology, queries: Sequence[QueryPlan], checkpoint: Checkp
     end = max(end for end in ends.values() if end)
     recorder.note(options.reword(f"this job was done at {end}, and nothing is left to do; `--again` repeats it from the start"))
     unasked = [
-        sink.name for query in queries for sink in query.sinks if sink.component.remembers and not sink.component.recalls_without_spark
+        sink.name for query in queries for sink in query.sinks if sink.component.ledger_lasts and not sink.component.recalls_without_spark
     ]
     if unasked:
         named = ", ".join(f"`{name}`" for name in unasked)
@@ -73,7 +73,7 @@ def _compare_targets(
 
 
 def _readable_sinks(query: QueryPlan) -> Iterator[SinkNode]:
-    return (sink for sink in query.sinks if sink.component.remembers and sink.component.recalls_without_spark)
+    return (sink for sink in query.sinks if sink.component.ledger_lasts and sink.component.recalls_without_spark)
 
 
 @dataclass(frozen=True, slots=True)

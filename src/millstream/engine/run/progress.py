@@ -47,7 +47,7 @@ def count_epoch(facts: Facts, scans: int, plan: QueryPlan, recorder: Recorder, l
         if waiting is not None:
             recorder.set(node.name, "source", waiting=waiting)
     recorder.speed(plan.name, facts.get("processedRowsPerSecond") or 0.0)
-    _remember(facts.get("stateOperators") or [], plan, recorder)
+    _record_state(facts.get("stateOperators") or [], plan, recorder)
 
 
 def _pushes(plan: QueryPlan) -> bool:
@@ -55,7 +55,7 @@ def _pushes(plan: QueryPlan) -> bool:
     return len(plan.streamed) > 1 or bool(plan.root.options.event_time)
 
 
-def _remember(operators: Sequence[Facts], plan: QueryPlan, recorder: Recorder) -> None:
+def _record_state(operators: Sequence[Facts], plan: QueryPlan, recorder: Recorder) -> None:
     """Record state sizes. Several operators belong to one node, unless there are as many nodes as operators."""
     nodes = [node.name for node in plan.above if node.stateful]
     if not nodes or not operators:

@@ -21,16 +21,16 @@ from millstream.checkpoint.layout import Checkpoint, QueryCheckpoint
 from millstream.engine.epoch.loop import EpochLoop
 from millstream.engine.failures import Translator, text_of
 from millstream.engine.lowering.nodes import Lowering, Stream
-from millstream.engine.run.bad_row import bad_row
 from millstream.engine.run.callback import for_each_epoch
 from millstream.engine.run.progress import Facts, count_epoch, finished_epochs
+from millstream.engine.run.reject_search import find_reject
 from millstream.engine.run.restarts import Restarts
 from millstream.engine.run.settlement import Settlement
 from millstream.engine.run.source_commits import SourceCommits
 from millstream.engine.run.state import QueryEvent, QueryState, next_state
 from millstream.engine.run.trigger import trigger_of
 from millstream.engine.time.watermarks import Watermarks
-from millstream.errors import RunError, TransientError
+from millstream.errors import RunError, TemporaryError
 from millstream.jvm.death import is_connection_lost
 from millstream.observe.facts import Recorder, Restart
 from millstream.plan.components import LearnsFromFailures
@@ -289,13 +289,13 @@ class RunningQuery:
                 return
         except Exception as away:  # noqa: BLE001 — a source's own lookup failed (registry down): that failure is reported instead
             error = away
-        reported = bad_row(error, self.plan, self.checkpoint, self.run.lowering) or error
+        reported = find_reject(error, self.plan, self.checkpoint, self.run.lowering) or error
         nodes, statements = (*self.plan.nodes, *self.plan.sinks), self.run.lowering.statements
         translator = Translator(nodes, self.run.pipeline, self.run.redact, statements)
         failure = translator.translate(reported, self.loop.current_node or self.plan.name)
         failure.__cause__ = error
         lost = is_connection_lost(error)  # no query can restart in a dead JVM
-        if isinstance(failure, TransientError) and self.restarts.are_left and not lost and not self.run.stopping.is_set():
+        if isinstance(failure, TemporaryError) and self.restarts.are_left and not lost and not self.run.stopping.is_set():
             pause = self.restarts.schedule()
             self.run.recorder.restart(Restart(self.plan.name, failure.diagnostics[0].message, self.restarts.count, pause))
             self._move(QueryEvent.RETRIES)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from millstream.errors import Diagnostic, RunError, SetupError, TransientError, nearest
+from millstream.errors import Diagnostic, RunError, SetupError, TemporaryError, nearest
 from millstream.lookups.table import TableSpec, missing_column, missing_table
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ class Table:
             yield self._connection
         except duckdb.Error as error:
             self.close()
-            kind = TransientError if "lock" in str(error) else RunError
+            kind = TemporaryError if "lock" in str(error) else RunError
             reason = str(error).partition("\n")[0]
             raise kind(Diagnostic("MS137", f"DuckDB refuses `{self._spec.place}`: {reason}")) from error
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from millstream.errors import Diagnostic, RunError, TransientError
+from millstream.errors import Diagnostic, RunError, TemporaryError
 from millstream.lookups.table import TableSpec
 
 
@@ -82,7 +82,7 @@ class Table:
             return bytes(self._connection.recv_bytes())
         except (OSError, EOFError) as error:
             self.close()
-            raise TransientError(Diagnostic("MS139", f"the run that holds `{self._spec.name}` does not answer: {error}")) from error
+            raise TemporaryError(Diagnostic("MS139", f"the run that holds `{self._spec.name}` does not answer: {error}")) from error
 
 
 def _serve(listener: Listener, tables: dict[str, dict[Any, tuple[Any, ...]]], lock: threading.Lock) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from millstream.errors import Diagnostic, RunError, SetupError, TransientError
+from millstream.errors import Diagnostic, RunError, SetupError, TemporaryError
 from millstream.lookups.table import TableSpec
 from millstream.lookups.values import parse_values, plain, refuse_nul
 
@@ -142,7 +142,7 @@ class Table:
             raise RunError(Diagnostic("MS138", f"Redis at `{place}` refuses the login: {error}", help="check user and password")) from error
         except (redis.ConnectionError, redis.TimeoutError) as error:
             self.close()
-            raise TransientError(Diagnostic("MS138", f"Redis at `{place}` cannot be reached: {error}", help="check `url`")) from error
+            raise TemporaryError(Diagnostic("MS138", f"Redis at `{place}` cannot be reached: {error}", help="check `url`")) from error
         except redis.RedisError as error:
             raise RunError(Diagnostic("MS138", f"Redis at `{place}` refuses: {error}")) from error
 

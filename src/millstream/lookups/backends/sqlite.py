@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from millstream.errors import Diagnostic, RunError, TransientError, nearest
+from millstream.errors import Diagnostic, RunError, TemporaryError, nearest
 from millstream.lookups.table import MissingTableError, TableSpec, missing_column, missing_table
 from millstream.lookups.values import parse_values, plain, refuse_nul
 
@@ -123,7 +123,7 @@ class Table:
         except sqlite3.Error as error:
             self.close()
             busy = "locked" in str(error) or "busy" in str(error)
-            kind = TransientError if busy else RunError
+            kind = TemporaryError if busy else RunError
             raise kind(Diagnostic("MS137", f"SQLite refuses `{self._spec.place}`: {error}", help=_help(error))) from error
 
     def _connect(self) -> sqlite3.Connection:

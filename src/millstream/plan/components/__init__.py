@@ -26,7 +26,7 @@ from millstream.plan.components.sink import (
 from millstream.plan.components.source import (
     DetectsChanges,
     EndsAtOffset,
-    FindsBadRows,
+    FindsRejects,
     HearsCommits,
     LearnsFromFailures,
     LosesRows,
@@ -71,7 +71,7 @@ __all__ = [
     "Epoch",
     "EpochTail",
     "FillsTable",
-    "FindsBadRows",
+    "FindsRejects",
     "FinishesEpochs",
     "Guarantee",
     "HasBranches",

@@ -15,5 +15,5 @@ class Failure:
     """The option that the message points to; empty: the node itself."""
     detail: str = ""
     help: str = ""
-    transient: bool = False
+    temporary: bool = False
     """Whether a retry may succeed."""

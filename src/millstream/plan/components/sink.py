@@ -87,7 +87,7 @@ class Sink(Component):
         return self.best
 
     @property
-    def remembers(self) -> bool:
+    def ledger_lasts(self) -> bool:
         """Whether a later run can read the target's ledger, so that a start can compare it."""
         return self.promise == "exactly_once"
 

@@ -167,10 +167,10 @@ class DetectsChanges(Protocol):
 
 
 @runtime_checkable
-class FindsBadRows(Protocol):
+class FindsRejects(Protocol):
     """Finds the row that made a query fail."""
 
-    def find_bad(self, spark: SparkSession, start: Any, end: Any) -> str:
+    def find_reject(self, spark: SparkSession, start: Any, end: Any) -> str:
         """The first row between two offsets that does not fit, as a sentence with its position; empty when unknown."""
         ...
 

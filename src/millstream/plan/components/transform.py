@@ -62,7 +62,7 @@ class Transform(Component):
         return "append"
 
     @property
-    def identity(self) -> tuple[str, ...]:
+    def result_key(self) -> tuple[str, ...]:
         """The columns that identify a result, so that a later one replaces an earlier one; empty when unknown."""
         return ()
 

@@ -137,7 +137,7 @@ def totals(frame: DataFrame) -> list[frozenset[str]] | Refusal:
 def _total_keys(aggregate: Plan, steps: list[Plan]) -> list[frozenset[str]]:
     keys = [key for key in plans.items(aggregate.groupingExpressions()) if not _grouping_id(key)]
     items = plans.items(aggregate.aggregateExpressions())
-    held = [{plans.identity(item) for item in items if plans.without_alias(item).semanticEquals(key)} for key in keys]
+    held = [{plans.expr_id(item) for item in items if plans.without_alias(item).semanticEquals(key)} for key in keys]
     for step in steps:
         held = plans.project(step, held) if plans.kind(step) == "Project" else held
     top = steps[-1] if steps else aggregate
@@ -203,7 +203,7 @@ class _Walk:
 
     def _named_carriers(self, items: list[Expression], rows: _Rows) -> dict[int, Carrier]:
         known = self.window or rows.carriers or rows.pairs
-        found = {plans.identity(item): self._carrier_of(item, rows) for item in items} if known else {}
+        found = {plans.expr_id(item): self._carrier_of(item, rows) for item in items} if known else {}
         return {column: carrier for column, carrier in found.items() if carrier is not None}
 
     def _carrier_of(self, item: Expression, rows: _Rows) -> Carrier | None:
@@ -211,14 +211,14 @@ class _Walk:
         kind = plans.kind(item)
         if kind == "AttributeReference":
             marked = Carrier(self.window) if self.window and plans.is_window(item) else None
-            return rows.carriers.get(plans.identity(item), marked)
+            return rows.carriers.get(plans.expr_id(item), marked)
         if kind == "Alias":
             return Carrier(self.window) if self.window and plans.is_window(item) else self._carrier_of(item.child(), rows)
         if kind == "GetStructField":
             whole = self._carrier_of(item.child(), rows)
             return _edge(whole, item.ordinal()) if whole is not None and whole.edge == "window" else None
         if kind == "Coalesce":
-            columns = [plans.identity(each) for each in plans.children(item) if plans.kind(each) == "AttributeReference"]
+            columns = [plans.expr_id(each) for each in plans.children(item) if plans.kind(each) == "AttributeReference"]
             return rows.pairs.get(frozenset(columns)) if len(columns) == len(plans.children(item)) else None
         return None
 
@@ -231,7 +231,7 @@ class _Walk:
             copies = {made or self._carrier_of(each[index], rows) if plans.kind(each[index]) != "Literal" else None for each in projections}
             carrier = copies.pop()
             if carrier is not None and not copies:
-                found[plans.identity(attribute)] = carrier
+                found[plans.expr_id(attribute)] = carrier
         return found
 
     def _union(self, node: Plan, rows: list[_Rows]) -> _Rows:
@@ -309,7 +309,7 @@ def _join(form: str, left: _Rows, right: _Rows, matched: list[tuple[Expression, 
         return right
     both = [pair for pair in matched if all(plans.kind(side) == "AttributeReference" for side in pair)]
     known = {**left.carriers, **right.carriers}
-    return _Rows(True, {}, {frozenset(map(plans.identity, pair)): known[plans.identity(pair[0])] for pair in both})
+    return _Rows(True, {}, {frozenset(map(plans.expr_id, pair)): known[plans.expr_id(pair[0])] for pair in both})
 
 
 def _equalities(node: Plan) -> list[tuple[Expression, Expression]]:

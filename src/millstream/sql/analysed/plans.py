@@ -44,7 +44,7 @@ def analysed_plan(frame: DataFrame) -> Plan:
     return jvm.org.apache.spark.sql.catalyst.optimizer.InlineCTE(True, False).apply(frame._jdf.queryExecution().analyzed())
 
 
-def remembers(frame: DataFrame) -> bool:
+def keeps_state(frame: DataFrame) -> bool:
     """Whether a stateful operator is above a frame: results computed from it may close later."""
     waiting = [frame._jdf.queryExecution().analyzed()]
     while waiting:
@@ -70,7 +70,7 @@ def items(sequence: Any) -> list[Any]:
 
 def ids(node: Plan) -> list[int]:
     """The ids of a node's columns."""
-    return [identity(attribute) for attribute in items(node.output())]
+    return [expr_id(attribute) for attribute in items(node.output())]
 
 
 def without_alias(item: Expression) -> Expression:
@@ -81,7 +81,7 @@ def names(node: Plan) -> list[str]:
     return [str(attribute.name()) for attribute in items(node.output())]
 
 
-def identity(attribute: Expression) -> int:
+def expr_id(attribute: Expression) -> int:
     return int(attribute.exprId().id())
 
 
@@ -95,8 +95,8 @@ def project(project: Plan, held: list[set[int]]) -> list[set[int]]:
     """Sets of columns, each extended by the columns of a projection that have the same values."""
     for item in items(project.projectList()):
         inner = without_alias(item)
-        source = identity(inner) if kind(inner) == "AttributeReference" else None
-        held = [columns | {identity(item)} if source in columns else columns for columns in held]
+        source = expr_id(inner) if kind(inner) == "AttributeReference" else None
+        held = [columns | {expr_id(item)} if source in columns else columns for columns in held]
     return held
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from millstream.clients.registered_schemas import Schema, Version
 from millstream.clients.schema_registry import SchemaRegistry
 from millstream.clients.storage import Storage
-from millstream.errors import Diagnostic, RunError, SetupError, TransientError, nearest
+from millstream.errors import Diagnostic, RunError, SetupError, TemporaryError, nearest
 from millstream.formats import avro, protoc
 
 _NEWEST = 50
@@ -74,7 +74,7 @@ class Library:
         try:
             for subject in self.subjects:
                 self._learn(subject)
-        except TransientError:
+        except TemporaryError:
             if self.pinned() is None:
                 raise
 

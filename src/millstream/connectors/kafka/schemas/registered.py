@@ -18,7 +18,7 @@ from millstream.connectors.kafka.registry import AGAIN_SECONDS, REGISTERED, SECO
 from millstream.connectors.kafka.schemas.avro import AvroPart, refusals, row_type, trim_envelope, unseen
 from millstream.connectors.kafka.schemas.library import Library, StoredSchema
 from millstream.connectors.kafka.schemas.protobuf import ProtobufPart
-from millstream.errors import Diagnostic, RunError, TransientError, nearest
+from millstream.errors import Diagnostic, RunError, TemporaryError, nearest
 from millstream.formats import avro, json_schema, protobuf
 from millstream.plan import types
 from millstream.plan.components import NodeContext
@@ -123,7 +123,7 @@ def _first(library: Library) -> StoredSchema:
     """If the registry has never answered, its address is wrong: that is not a temporary failure."""
     try:
         return library.latest()
-    except TransientError as error:
+    except TemporaryError as error:
         raise RunError(error.diagnostics) from None
 
 

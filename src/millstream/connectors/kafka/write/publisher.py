@@ -10,7 +10,7 @@ import time
 from typing import TYPE_CHECKING
 
 from millstream.connectors.kafka.worker import lanes
-from millstream.errors import Diagnostic, RunError, TransientError
+from millstream.errors import Diagnostic, RunError, TemporaryError
 from millstream.jvm.job_retry import worker_died
 from millstream.jvm.pickling import by_value
 from millstream.plan.components import Epoch
@@ -66,7 +66,7 @@ def refuse(outcomes: list[lanes.LaneOutcome], job: lanes.LaneJob, epoch: Epoch) 
 
 def give_up_error(outcomes: list[lanes.LaneOutcome], epoch: Epoch) -> RunError:
     said = next((each.detail for each in outcomes if each.outcome not in {"done", "held"}), "no lane answered")
-    return TransientError(Diagnostic("MS090", f"sink `{epoch.sink}` could not write to Kafka: {said}"))
+    return TemporaryError(Diagnostic("MS090", f"sink `{epoch.sink}` could not write to Kafka: {said}"))
 
 
 def _require_time(outcomes: list[lanes.LaneOutcome], job: lanes.LaneJob, epoch: Epoch, seconds: float) -> None:

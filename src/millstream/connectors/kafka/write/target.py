@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from millstream.clients.kafka import KafkaAdmin
 from millstream.connectors.kafka.values import FormatOptions
 from millstream.connectors.kafka.worker.lanes import LaneJob, marker
-from millstream.errors import Diagnostic, RunError, SetupError, TransientError, nearest
+from millstream.errors import Diagnostic, RunError, SetupError, TemporaryError, nearest
 from millstream.plan.components import NodeContext
 
 _FILE, _SECONDS = "target.json", 20
@@ -85,7 +85,7 @@ def markers(client: Mapping[str, str], group: str, topic: str, partitions: int) 
     try:
         found = {lane: marker(job, lane, consumer) for lane in range(partitions)}
     except KafkaException as error:
-        raise TransientError(Diagnostic("MS090", f"Kafka does not say what `{topic}` holds: {error.args[0].str()}")) from None
+        raise TemporaryError(Diagnostic("MS090", f"Kafka does not say what `{topic}` holds: {error.args[0].str()}")) from None
     finally:
         consumer.close()
     return {lane: (held.epoch, held.digest) for lane, held in found.items() if held is not None}

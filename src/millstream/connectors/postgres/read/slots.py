@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from millstream.clients.postgres import Address, first_line, literal, open_connection, quote_name, state_of, translate_error
 from millstream.connectors.postgres.read.catalog import TableInfo
-from millstream.errors import Diagnostic, RunError, TransientError
+from millstream.errors import Diagnostic, RunError, TemporaryError
 
 if TYPE_CHECKING:
     import psycopg
@@ -108,7 +108,7 @@ def require_slot(found: SlotState, names: Names, end: int | None = None) -> None
         raise RunError(Diagnostic("MS122", message, help="choose another `slot`"))
     if found.user is not None:
         message = f"replication slot `{names.slot}` is in use by process {found.user} of the server"
-        raise TransientError(Diagnostic("MS122", message, help="one slot serves one source"))
+        raise TemporaryError(Diagnostic("MS122", message, help="one slot serves one source"))
     if found.status == "lost":
         message = f"Postgres invalidated replication slot `{names.slot}`: it retained more of the log than `max_slot_wal_keep_size` allows"
         help_ = f"SELECT pg_drop_replication_slot({literal(names.slot)}); then `--reset QUERY`"

@@ -18,7 +18,7 @@ from numpy import arange
 
 from millstream.clients.storage import Storage
 from millstream.connectors.postgres.read.folder import SpoolFolder
-from millstream.errors import Diagnostic, RunError, TransientError
+from millstream.errors import Diagnostic, RunError, TemporaryError
 from millstream.plan.changelog import SEQUENCE
 
 FOLDER = "spool"
@@ -66,7 +66,7 @@ class Spool:
 
     def add(self, chunk: Chunk) -> Chunk:
         if not self.place.put_once(_manifest(chunk.number), json.dumps(asdict(chunk)).encode()):
-            raise TransientError(Diagnostic("MS122", f"chunk {chunk.number} of the changes was written by another process"))
+            raise TemporaryError(Diagnostic("MS122", f"chunk {chunk.number} of the changes was written by another process"))
         return chunk
 
     def batches(self, path: str) -> Iterator[pa.RecordBatch]:

@@ -17,7 +17,7 @@ from millstream.connectors.postgres.worker import staging
 from millstream.connectors.postgres.worker.row_probe import ROWS_TO_BLAME, sentence
 from millstream.connectors.postgres.worker.staging import Attempt
 from millstream.connectors.postgres.write.ledger import Ledger
-from millstream.errors import Diagnostic, MillstreamError, RunError, TransientError
+from millstream.errors import Diagnostic, MillstreamError, RunError, TemporaryError
 from millstream.jvm.job_retry import retry_dead_workers
 from millstream.jvm.pickling import by_value
 from millstream.plan.components import Epoch, NodeContext
@@ -67,7 +67,7 @@ def refuse(attempts: Sequence[Attempt], sink: str, address: Address, blame: Call
     said = sentence(failed.error)
     if failed.state == "?" or is_temporary(failed.state):
         code = "MS110" if failed.state == "?" else "MS112"
-        raise TransientError(Diagnostic(code, f"sink `{sink}` could not stage its rows in Postgres at `{address}`: {said}"))
+        raise TemporaryError(Diagnostic(code, f"sink `{sink}` could not stage its rows in Postgres at `{address}`: {said}"))
     row = blame() if failed.state.startswith(ROWS_TO_BLAME) else ""
     raise RunError(refusal(sink, f"{said} ({failed.state})", row))
 
@@ -92,7 +92,7 @@ def commit(works: Sequence[tuple[Work, Epoch]]) -> None:
                     _merge(connection, work, epoch)
                 _drop(connection, work.tables)
             blamed = None
-    except TransientError:
+    except TemporaryError:
         raise
     except MillstreamError as error:
         row = blamed.blame() if blamed and state_of(error.__cause__ or error).startswith(ROWS_TO_BLAME) else ""
@@ -129,7 +129,7 @@ def _require_rows(connection: psycopg.Connection[Any], work: Work, epoch: Epoch)
                 f"sink `{epoch.sink}` has staged {attempt.rows} rows of epoch {epoch.number}, and the database has {(found or (0,))[0]}"
             )
             detail = "the server was restarted in between; the epoch is staged again"
-            raise TransientError(Diagnostic("MS117", message, detail=detail))
+            raise TemporaryError(Diagnostic("MS117", message, detail=detail))
 
 
 def discard(work: Work) -> None:

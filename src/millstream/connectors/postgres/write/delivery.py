@@ -13,7 +13,7 @@ from millstream.connectors.postgres.write.commit import Work, discard, give_up, 
 from millstream.connectors.postgres.write.first_contact import first_contact
 from millstream.connectors.postgres.write.ledger import Ledger
 from millstream.connectors.postgres.write.options import PostgresTarget
-from millstream.errors import RunError, TransientError
+from millstream.errors import RunError, TemporaryError
 from millstream.plan.components import Epoch, LedgerEntry, NodeContext, SinkRun, Staged
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class PostgresDeliveryRun(SinkRun[Work]):
         work = Work(address, self._ledger, tuple(attempts), statements, blame)
         try:
             refuse(attempts, epoch.sink, address, blame)
-        except TransientError:  # the next start cleans up, when the server answers
+        except TemporaryError:  # the next start cleans up, when the server answers
             raise
         except RunError:
             give_up(work)

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from millstream.errors import RunError, TransientError
+from millstream.errors import RunError, TemporaryError
 from millstream.plan.components import NodeContext
 
 _FILE = "reached"
@@ -18,6 +18,6 @@ def first_contact(context: NodeContext) -> Iterator[None]:
     """Run the body, which talks to the server."""
     try:
         yield
-    except TransientError as error:
+    except TemporaryError as error:
         raise error if context.storage.exists(_FILE) else RunError(error.diagnostics) from None
     context.storage.put_once(_FILE, b"")

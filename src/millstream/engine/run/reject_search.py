@@ -13,11 +13,11 @@ from millstream.engine.epoch.offsets import begin_of, offsets_of
 from millstream.engine.failures import text_of
 from millstream.engine.lowering.nodes import Lowering
 from millstream.errors import Diagnostic, RunError
-from millstream.plan.components import FindsBadRows
+from millstream.plan.components import FindsRejects
 from millstream.plan.cutting import QueryPlan
 
 
-def bad_row(error: BaseException, plan: QueryPlan, checkpoint: QueryCheckpoint, lowering: Lowering) -> RunError | None:
+def find_reject(error: BaseException, plan: QueryPlan, checkpoint: QueryCheckpoint, lowering: Lowering) -> RunError | None:
     """The row that stopped a query, if a source recognises the failure and finds the row."""
     text = text_of(error)
     recognised = [(node, failure) for node in plan.sources if (failure := node.component.recognise(text)) and failure.code == "MS062"]
@@ -26,7 +26,7 @@ def bad_row(error: BaseException, plan: QueryPlan, checkpoint: QueryCheckpoint, 
         begin, end = begin_of(plan, checkpoint, number), offsets_of(plan, checkpoint.entry(number))
         for node, failure in recognised:
             run = lowering.source(node)
-            found = run.find_bad(lowering.spark, begin.get(node.name), end.get(node.name)) if isinstance(run, FindsBadRows) else ""
+            found = run.find_reject(lowering.spark, begin.get(node.name), end.get(node.name)) if isinstance(run, FindsRejects) else ""
             if found:
                 place = node.place("schema") or node.span
                 return RunError(Diagnostic("MS062", f"`{node.name}`: {found}", place, help=failure.help, node=node.name))
