@@ -27,9 +27,11 @@ settings: {driver_memory: 512MB}
 """
 
 
-def started(folder: Path, text: str) -> subprocess.Popen[str]:
-    (folder / "p.yaml").write_text(text)
-    command = [sys.executable, "-m", "millstream.cli", "run", "p.yaml", "--profile", "short"]
+def started(folder: Path, text: str, *more: str) -> subprocess.Popen[str]:
+    """Run a pipeline, and more of its kind beside it in the same Spark."""
+    for name in ("p", *more):
+        (folder / f"{name}.yaml").write_text(text.replace("path: out", f"path: out/{name}"))
+    command = [sys.executable, "-m", "millstream.cli", "run", *(f"{name}.yaml" for name in ("p", *more)), "--profile", "short"]
     return subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
 
 
@@ -56,14 +58,16 @@ def kill_jvm(process: subprocess.Popen[str], folder: Path) -> None:
     raise AssertionError("the run came to no epoch")
 
 
-def test_a_killed_jvm_is_replaced_and_no_row_is_lost_or_doubled(tmp_path: Path) -> None:
-    process = started(tmp_path, PIPELINE.format(limit=3))
+@pytest.mark.parametrize("others", [(), ("q",)], ids=["alone", "shared"])
+def test_a_killed_jvm_is_replaced_and_no_row_is_lost_or_doubled(tmp_path: Path, others: tuple[str, ...]) -> None:
+    process = started(tmp_path, PIPELINE.format(limit=3), *others)
     kill_jvm(process, tmp_path)
     _, told = process.communicate(timeout=600)
     assert process.returncode == 0, told
-    assert "Spark's JVM was killed by SIGKILL; restart 1" in told
-    rows = [line for file in committed_files(str(tmp_path / "out")) for line in Path(file).read_text().splitlines()]
-    assert len(rows) == len(set(rows)) == 3000
+    assert told.count("Spark's JVM was killed by SIGKILL; restart 1") == 1 + len(others)
+    for name in ("p", *others):
+        rows = [line for file in committed_files(str(tmp_path / "out" / name)) for line in Path(file).read_text().splitlines()]
+        assert len(rows) == len(set(rows)) == 3000
 
 
 def test_without_restarts_it_is_a_temporary_failure(tmp_path: Path) -> None:

@@ -17,8 +17,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from millstream.checkpoint.layout import OffsetEntry
+from millstream.engine.epoch.counts import Tally, count_rejects
 from millstream.engine.epoch.last_per_key import last_per_key
-from millstream.engine.epoch.reject_counts import Tally, count_rejects
 from millstream.engine.epoch.staging import stage_once
 from millstream.engine.lowering.nodes import REJECT_TYPE, Lowering, finish, good, visible
 from millstream.engine.time.late_rows import Lateness

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from millstream.checkpoint.layout import QueryCheckpoint
@@ -19,8 +18,6 @@ class Ledgers:
 
     checkpoint: QueryCheckpoint
     lowering: Lowering
-    redelivered: Mapping[str, range] | None = None
-    """During redelivery: sink → the epochs that it lacks. Other sinks receive nothing."""
     entries: dict[str, LedgerEntry | None] = field(default_factory=dict)
     _readers: dict[str, Sink] = field(default_factory=dict)
     """Sink → the component whose run object has read its ledger."""
@@ -43,8 +40,6 @@ class Ledgers:
 
     def holds(self, sink: SinkNode, epoch: Epoch) -> bool:
         """Whether the target holds the epoch. Such an epoch must not be written again."""
-        if self.redelivered is not None and epoch.number not in self.redelivered.get(sink.name, ()):
-            return True
         if self._readers.get(sink.name) is not sink.component:  # the run object of another plan reads for itself, and claims its lanes
             self.entries[sink.name], self._readers[sink.name] = self._read(sink, epoch), sink.component
         held = self.entries[sink.name]

@@ -10,17 +10,14 @@ entry) is skipped. A ledger with another digest means that checkpoint and target
 
 from __future__ import annotations
 
-import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
-from typing import Any
 
 from pyspark.sql import DataFrame
 
 from millstream.checkpoint.deliveries import Deliveries
-from millstream.checkpoint.layout import OffsetEntry, QueryCheckpoint
+from millstream.checkpoint.layout import QueryCheckpoint
 from millstream.engine.epoch.changed_inputs import refuse_changed
 from millstream.engine.epoch.counts import passed_rows, record_lookups, rejected_rows
 from millstream.engine.epoch.durability import Durability
@@ -28,48 +25,19 @@ from millstream.engine.epoch.frames import EpochFrames
 from millstream.engine.epoch.ledgers import Ledgers
 from millstream.engine.epoch.offsets import begin_of, lost_rows, offsets_of
 from millstream.engine.epoch.staged import StagedEpoch, StagedSink, commit_group
+from millstream.engine.epoch.status import FinishedEpoch, LoopStatus, PlannedEpoch, QueryHandle, Repetition
 from millstream.engine.lowering.functions import register
 from millstream.engine.lowering.nodes import Lowering
 from millstream.engine.time.operators import Operators
 from millstream.engine.time.watermarks import Watermarks
 from millstream.observe.facts import EpochFacts, Recorder, WatermarkFacts
-from millstream.plan.components import BeginsEpochs, EndsAtOffset, FillsTable
+from millstream.plan.components import BeginsEpochs, EndsAtOffset, Epoch, FillsTable
 from millstream.plan.cutting import QueryPlan
-
-_START_SECONDS = 60
+from millstream.plan.nodes import SinkNode
 
 
 class StopRequested(Exception):  # noqa: N818 — not an error: the next epoch is refused because the run is stopping
     """Raised instead of starting another epoch."""
-
-
-@dataclass(frozen=True, slots=True)
-class FinishedEpoch:
-    """An epoch that every sink has committed, with its end offset in each source."""
-
-    number: int
-    offsets: Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class PlannedEpoch:
-    """An epoch that Spark has planned, and the plan that runs it."""
-
-    number: int
-    entry: OffsetEntry
-    plan: QueryPlan
-    accepts: bool
-    """Whether its rows may differ from those at an earlier start."""
-
-    @property
-    def planned_at(self) -> float:
-        """In seconds of the clock."""
-        return self.entry.time_ms / 1000
-
-    @property
-    def clock(self) -> str:
-        """The value of `now()` in this epoch."""
-        return datetime.fromtimestamp(self.planned_at, UTC).strftime("%Y-%m-%d %H:%M:%S.%f")
 
 
 @dataclass
@@ -85,33 +53,11 @@ class EpochLoop:
     stopping: Callable[[], bool]
     bounded: bool = False
     """Whether this loop detects the end of the input by its offsets."""
-    repeated: int = -1
-    """The epoch that an earlier start planned and did not finish."""
-    accepts_replay: bool = False
-    """Whether the rows of that epoch may differ now."""
-    redelivered: Mapping[str, range] | None = None
-    """During redelivery: sink → the epochs that it lacks. Other sinks receive nothing."""
-
-    current_node: str = ""
-    """The current node: a failure is reported there."""
-    failure: BaseException | None = None
-    refused: bool = False
-    """Whether an epoch was refused because the run is stopping."""
-    planned_at: float | None = None
-    """When the epoch in progress was planned; None between epochs."""
-    finished: FinishedEpoch | None = None
-    """The last epoch that every sink has committed. Spark writes its own commit right after it."""
-    committed: FinishedEpoch | None = None
-    """The last epoch that Spark has committed too, known because the next epoch has begun."""
-    last_epoch: int | None = None
-    """The epoch after which a bounded input has no more rows."""
-    scans: dict[int, int] = field(default_factory=dict)
-    """epoch → how often its root was read: the divisor of Spark's own input count"""
+    repetition: Repetition = Repetition()
     watermarks: Watermarks | None = None
     """For queries that use event time."""
-    query: Any = None
-    """Spark's query, once it has started."""
-    started: threading.Event = field(default_factory=threading.Event)
+    query: QueryHandle = field(default_factory=QueryHandle)
+    status: LoopStatus = field(default_factory=LoopStatus)
     ledgers: Ledgers = field(init=False)
     durability: Durability = field(init=False)
 
@@ -119,24 +65,20 @@ class EpochLoop:
         self.durability = Durability(self.checkpoint.storage)
         self.ledgers = Ledgers(self.checkpoint, self.lowering)
 
-    def redeliver(self, missing: Mapping[str, range]) -> None:
-        """Deliver committed epochs again to the sinks that lack them."""
-        self.redelivered = self.ledgers.redelivered = missing
-
     def __call__(self, frame: DataFrame, number: int) -> None:
-        if self.stopping() or (self.last_epoch is not None and number > self.last_epoch):
-            self.refused = True
+        if self.stopping() or (self.status.last_epoch is not None and number > self.status.last_epoch):
+            self.status.refused = True
             raise StopRequested
-        self.committed = self.finished
+        self.status.committed = self.status.finished
         try:
             self._run(frame, number)
         except BaseException as error:
-            self.failure = error
+            self.status.failure = error
             raise
 
     def _run(self, frame: DataFrame, number: int) -> None:
         started, epoch = time.monotonic(), self._load_plan(number)
-        self.planned_at = epoch.planned_at
+        self.status.planned_at = epoch.planned_at
         self._use_functions(epoch.plan, frame)
         self._require_same_inputs(epoch)
         lost = self._lost_rows(epoch)
@@ -158,7 +100,7 @@ class EpochLoop:
         self._finish(epoch, frames, staged, facts)
 
     def _load_plan(self, number: int) -> PlannedEpoch:
-        accepts = self.accepts_replay and number == self.repeated
+        accepts = self.repetition.accepts and number == self.repetition.epoch
         return PlannedEpoch(number, self.checkpoint.entry(number), self.plan_for(number), accepts)
 
     def _use_functions(self, plan: QueryPlan, frame: DataFrame) -> None:
@@ -169,18 +111,18 @@ class EpochLoop:
 
     def _require_same_inputs(self, epoch: PlannedEpoch) -> None:
         """Before an epoch is read again, check that its inputs have not changed."""
-        if (epoch.number != self.repeated and self.redelivered is None) or epoch.accepts:
+        if not self.repetition.compares(epoch.number):
             return
         plan, held, begun = epoch.plan, [], False
         for sink in plan.sinks:
-            self.current_node, run = sink.name, self.lowering.sink(sink)
+            self.status.current_node, run = sink.name, self.lowering.sink(sink)
             own = self.ledgers.epoch_of(sink, epoch.number, epoch.entry.digest, epoch.clock)
-            held.append(self.ledgers.holds(sink, own))
+            held.append(self._needs_nothing(sink, own))
             begun = begun or (isinstance(run, BeginsEpochs) and run.has_begun(own))
-        self.current_node = ""
+        self.status.current_node = ""
         if all(held) and not plan.stateful and not plan.filling:
             return
-        seen = any(held) or begun or bool(plan.filling) or self.redelivered is not None or self.checkpoint.has_staged(epoch.number)
+        seen = any(held) or begun or bool(plan.filling) or self.repetition.redelivers or self.checkpoint.has_staged(epoch.number)
         changed = refuse_changed(plan, self.lowering, self.checkpoint, epoch.number, epoch.entry, seen=seen)
         if changed:
             files = ", ".join(changed)
@@ -188,9 +130,13 @@ class EpochLoop:
                 f"query `{plan.name}`: no sink holds any of epoch {epoch.number}, so it is read with its files as they are now: {files}"
             )
 
+    def _needs_nothing(self, sink: SinkNode, epoch: Epoch) -> bool:
+        """Whether the target already holds the epoch, or does not lack it in a redelivery."""
+        return self.repetition.skips(sink.name, epoch.number) or self.ledgers.holds(sink, epoch)
+
     def _lost_rows(self, epoch: PlannedEpoch) -> dict[str, int]:
         """Source → rows of this epoch that no longer exist, for sources that may continue without them."""
-        begin = self.finished.offsets if self.finished else None
+        begin = self.status.finished.offsets if self.status.finished else None
         return lost_rows(
             epoch.plan,
             self.lowering,
@@ -203,26 +149,25 @@ class EpochLoop:
         return EpochFrames(epoch.plan, frame, self.lowering, epoch.number, epoch.entry, epoch.clock, operators, epoch.accepts)
 
     def _operators(self) -> Operators:
-        self.started.wait(_START_SECONDS)
-        return Operators(self.query)
+        return Operators(self.query.get())
 
     def _fill_tables(self, epoch: PlannedEpoch, frames: EpochFrames) -> None:
         """Write the epoch's rows to the dynamic tables before the sinks run, so that lookups see them. A repeated epoch writes the same
         rows.
         """
         for node in epoch.plan.filling:
-            self.current_node, run = node.name, self.lowering.transform(node)
+            self.status.current_node, run = node.name, self.lowering.transform(node)
             assert isinstance(run, FillsTable)
             self.recorder.add(node.name, "transform", rows_out=run.fill(frames.for_table(node)))
-        self.current_node = ""
+        self.status.current_node = ""
 
     def _stage(self, epoch: PlannedEpoch, frames: EpochFrames) -> StagedEpoch:
         plan, staged = epoch.plan, StagedEpoch()
         with staged.aborting():
             for sink in plan.sinks:
-                self.current_node = sink.name
+                self.status.current_node = sink.name
                 own = self.ledgers.epoch_of(sink, epoch.number, epoch.entry.digest, epoch.clock)
-                if self.ledgers.holds(sink, own):
+                if self._needs_nothing(sink, own):
                     staged.skipped.append(sink.name)
                     continue
                 if plan.late_rows_of(sink) and not staged.sinks:
@@ -233,14 +178,14 @@ class EpochLoop:
             if not staged.sinks and plan.stateful:
                 frames.run()
             if frames.late:
-                self.current_node = plan.root.name
+                self.status.current_node = plan.root.name
                 frames.late.refuse()
         return staged
 
     def _advance_watermark(self, frames: EpochFrames, epoch: PlannedEpoch) -> WatermarkFacts | None:
         """Track the event time of each input. If one is idle and others are not, advance Spark's watermark without it."""
         assert self.watermarks is not None and frames.operators is not None
-        tracker = self.query.streamingQuery().watermarkTracker()
+        tracker = self.query.get().streamingQuery().watermarkTracker()
         seen = frames.operators.saw()
         self.watermarks.refuse(seen, epoch.entry.time_ms)
         loud = self.watermarks.observe(seen)
@@ -252,28 +197,28 @@ class EpochLoop:
 
     def _commit(self, staged: StagedEpoch) -> None:
         for group in staged.groups():
-            self.current_node = group[0].node.name
+            self.status.current_node = group[0].node.name
             commit_group(group)
             for sink in group:
                 self.ledgers.record_commit(sink.node, sink.epoch)
-        self.current_node = ""
+        self.status.current_node = ""
 
     def _finish(self, epoch: PlannedEpoch, frames: EpochFrames, staged: StagedEpoch, facts: EpochFacts) -> None:
         """All sinks hold the epoch: record its facts."""
         plan, rows = epoch.plan, staged.rows
-        if self.redelivered is None:
+        if not self.repetition.redelivers:
             self.deliveries.record(plan.sinks, epoch.number)
-        skipped = tuple(staged.skipped) if self.redelivered is None else ()  # during redelivery the other sinks are not checked
-        self.planned_at = None
-        self.scans[epoch.number] = frames.scans
-        self.finished = FinishedEpoch(epoch.number, offsets_of(plan, epoch.entry))
+        skipped = tuple(staged.skipped) if not self.repetition.redelivers else ()  # during redelivery the other sinks are not checked
+        self.status.planned_at = None
+        self.status.scans[epoch.number] = frames.scans
+        self.status.finished = FinishedEpoch(epoch.number, offsets_of(plan, epoch.entry))
         rejected, committed = {**facts.rejected, **rejected_rows(plan, rows)}, tuple(sink.node.name for sink in staged.sinks)
         self.recorder.epoch(replace(facts, rows_out=rows, rejected=rejected, committed=committed, skipped=skipped))
         for name, count in passed_rows(plan, rows, frames.collapsed).items():
             self.recorder.add(name, "transform", rows_out=count)
         record_lookups(plan, self.lowering, self.recorder)
         if epoch.entry.flushes or (self.bounded and self._is_exhausted(epoch)):
-            self.last_epoch = epoch.number
+            self.status.last_epoch = epoch.number
 
     def _is_exhausted(self, epoch: PlannedEpoch) -> bool:
         """Whether every source ends at or before the epoch's offsets."""

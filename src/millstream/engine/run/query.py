@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from pyspark.errors import PySparkException
@@ -19,6 +19,7 @@ from millstream.checkpoint.deliveries import Deliveries
 from millstream.checkpoint.evolution import PlanHistory
 from millstream.checkpoint.layout import Checkpoint, QueryCheckpoint
 from millstream.engine.epoch.loop import EpochLoop
+from millstream.engine.epoch.status import Repetition
 from millstream.engine.failures import Translator, text_of
 from millstream.engine.lowering.nodes import Lowering, Stream
 from millstream.engine.run.callback import for_each_epoch
@@ -100,9 +101,7 @@ class RunningQuery:
         self._release()
         checkpoint = self.checkpoint
         self.half_done = checkpoint.last_planned() > checkpoint.last_committed()
-        self.loop = self._loop(checkpoint)
-        if self.half_done:
-            self._repeat(checkpoint.last_planned())
+        self.loop = self._loop(checkpoint, self._repetition(checkpoint))
         over = (self.plan.flushes and checkpoint.is_flushed()) or self.run.checkpoint.finished_at(self.plan.name) is not None
         if over and not self.run.options.redeliver:
             self._move(QueryEvent.ENDED)
@@ -145,7 +144,7 @@ class RunningQuery:
 
     def _watch_running(self) -> None:
         assert self.handle is not None and self.loop is not None
-        active, planned = self.handle.isActive, self.loop.planned_at
+        active, planned = self.handle.isActive, self.loop.status.planned_at
         self.run.recorder.lag(self.plan.name, max(0.0, time.time() - planned) if planned is not None else 0.0)
         self._collect()
         self._report_commits()
@@ -165,26 +164,29 @@ class RunningQuery:
                 if self.state.is_live:  # the last progress may have found a failure
                     self._move(QueryEvent.HALTED)
 
-    def _loop(self, checkpoint: QueryCheckpoint) -> EpochLoop:
+    def _loop(self, checkpoint: QueryCheckpoint, repetition: Repetition) -> EpochLoop:
         run = self.run
         deliveries = Deliveries(run.checkpoint, self.checkpoint)
+        bounded = self.plan.bounded and not repetition.redelivers
         plan_for, stopping = self.history.plan_for, run.stopping.is_set
-        return EpochLoop(plan_for, checkpoint, run.lowering, run.recorder, deliveries, stopping, bounded=self.plan.bounded)
+        return EpochLoop(plan_for, checkpoint, run.lowering, run.recorder, deliveries, stopping, bounded, repetition)
 
-    def _repeat(self, epoch: int) -> None:
-        """Repeat an epoch that an earlier start planned, as the first epoch of this start."""
-        assert self.loop is not None
-        self.loop.repeated, self.loop.accepts_replay = epoch, self.run.options.accept_replay
-        if self.loop.accepts_replay and not self.restarts.count:
-            self.run.recorder.warn(f"query `{self.plan.name}`: epoch {epoch} is finished with the rows as they are now")
+    def _repetition(self, checkpoint: QueryCheckpoint) -> Repetition:
+        """The epoch that an earlier start planned; it is the first epoch of this start."""
+        if not self.half_done:
+            return Repetition()
+        found = Repetition(checkpoint.last_planned(), self.run.options.accept_replay)
+        if found.accepts and not self.restarts.count:
+            self.run.recorder.warn(f"query `{self.plan.name}`: epoch {found.epoch} is finished with the rows as they are now")
+        return found
 
     def _prepare_sinks(self) -> None:
         assert self.loop is not None
         for sink in self.history.all_sinks():
-            self.loop.current_node = sink.name
+            self.loop.status.current_node = sink.name
             self.run.recorder.set(sink.name, "sink", guarantee=promise(sink.component, self.run.settings))
             self.run.lowering.sink(sink).prepare(self.run.lowering.spark)
-        self.loop.current_node = ""
+        self.loop.status.current_node = ""
 
     def _settle(self) -> bool:
         """Make sure that the targets hold all committed epochs; False when the run was stopped meanwhile."""
@@ -194,9 +196,9 @@ class RunningQuery:
         self.loop = loop
         return settled
 
-    def _redelivering_loop(self, scratch: QueryCheckpoint) -> EpochLoop:
+    def _redelivering_loop(self, scratch: QueryCheckpoint, repetition: Repetition) -> EpochLoop:
         """The loop for redelivery. It is kept so that a failure can be attributed to its node."""
-        self.loop = replace(self._loop(scratch), bounded=False)
+        self.loop = self._loop(scratch, repetition)
         return self.loop
 
     def _open(self, stream: Stream) -> StreamingQuery:
@@ -209,14 +211,13 @@ class RunningQuery:
         trigger = trigger_of(self.plan, self.run.settings, self.run.lowering.directory)
         with trigger.apply(spark):
             handle = writer.trigger(**trigger.arguments).start()
-        self.loop.query = handle._jsq
-        self.loop.started.set()
+        self.loop.query.set(handle._jsq)
         return handle
 
     def _collect(self) -> None:
         """Collect the counts from Spark's progress, divided by the number of reads of the epoch's root."""
         assert self.handle is not None and self.loop is not None
-        for facts, scans in finished_epochs(self.handle, self.loop.scans):
+        for facts, scans in finished_epochs(self.handle, self.loop.status.scans):
             self._count(facts, scans)
 
     def _count(self, facts: Facts, scans: int) -> None:
@@ -227,10 +228,10 @@ class RunningQuery:
     def _report_commits(self) -> None:
         """Report offsets to the sources, up to the last epoch that Spark has committed."""
         assert self.loop is not None
-        finished = self.loop.finished
+        finished = self.loop.status.finished
         if finished is None or not self.run.source_commits.waits(self.plan.name, finished.number):
             return
-        committed = finished if self.checkpoint.storage.exists(f"commits/{finished.number}") else self.loop.committed
+        committed = finished if self.checkpoint.storage.exists(f"commits/{finished.number}") else self.loop.status.committed
         if committed is not None:
             self.loop.durability.sync_commit(committed.number)  # a source may delete rows up to the reported offset
             self.run.source_commits.advance(self.plan.name, committed.number, committed.offsets)
@@ -241,15 +242,15 @@ class RunningQuery:
         error = self.handle.exception()
         if self._has_read_all() or (error is None and not self.run.stopping.is_set()):
             self._after_input()
-        elif error is None or self.loop.refused:
+        elif error is None or self.loop.status.refused:
             self._move(QueryEvent.HALTED)
         else:
-            self._fail(self.loop.failure or error)
+            self._fail(self.loop.status.failure or error)
 
     def _has_read_all(self) -> bool:
         """Whether the last epoch of a bounded input is committed."""
         assert self.loop is not None
-        return self.loop.last_epoch is not None and self.checkpoint.last_committed() >= self.loop.last_epoch
+        return self.loop.status.last_epoch is not None and self.checkpoint.last_committed() >= self.loop.status.last_epoch
 
     def _after_input(self) -> None:
         """The input has been read. If something is still open, one more epoch closes it."""
@@ -292,7 +293,7 @@ class RunningQuery:
         reported = find_reject(error, self.plan, self.checkpoint, self.run.lowering) or error
         nodes, statements = (*self.plan.nodes, *self.plan.sinks), self.run.lowering.statements
         translator = Translator(nodes, self.run.pipeline, self.run.redact, statements)
-        failure = translator.translate(reported, self.loop.current_node or self.plan.name)
+        failure = translator.translate(reported, self.loop.status.current_node or self.plan.name)
         failure.__cause__ = error
         lost = is_connection_lost(error)  # no query can restart in a dead JVM
         if isinstance(failure, TemporaryError) and self.restarts.are_left and not lost and not self.run.stopping.is_set():
@@ -320,13 +321,12 @@ class RunningQuery:
         self.run.recorder.query_state(self.plan.name, self.state.value)
         if not self.state.is_final:
             return
-        if self.loop is not None and self.loop.finished is not None:
-            self.loop.durability.sync_commit(self.loop.finished.number)
+        if self.loop is not None and self.loop.status.finished is not None:
+            self.loop.durability.sync_commit(self.loop.status.finished.number)
         self._release()
         if self.state is QueryState.DONE and self.plan.bounded:
             self.run.checkpoint.finish(self.plan.name, datetime.now(UTC).isoformat(timespec="seconds"))
 
     def _release(self) -> None:
-        """Break the reference cycle between Spark's query and the loop, so that both collectors can free them."""
         if self.loop is not None:
-            self.loop.query = None
+            self.loop.query.clear()

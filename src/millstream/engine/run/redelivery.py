@@ -17,6 +17,7 @@ from pyspark.errors import PySparkException
 
 from millstream.checkpoint.layout import OWN, Checkpoint, QueryCheckpoint
 from millstream.engine.epoch.loop import EpochLoop
+from millstream.engine.epoch.status import Repetition
 from millstream.engine.lowering.nodes import Lowering
 from millstream.engine.run.callback import for_each_epoch
 from millstream.engine.time.watermarks import Watermarks
@@ -36,14 +37,13 @@ class Redelivery:
     tick: Callable[[], None] = lambda: None
     """Called while an epoch is repeated, so that progress can be shown."""
 
-    def run(self, missing: Mapping[str, range], loop_on: Callable[[QueryCheckpoint], EpochLoop]) -> bool:
+    def run(self, missing: Mapping[str, range], loop_on: Callable[[QueryCheckpoint, Repetition], EpochLoop]) -> bool:
         """Deliver to each sink the epochs that it lacks; False when the run was stopped before the end."""
         first, stop = min(epochs.start for epochs in missing.values()), max(epochs.stop for epochs in missing.values())
         scratch = self._scratch(first)
         for epoch in range(first, stop):
             self._copy(scratch, f"offsets/{epoch}")
-            loop = loop_on(scratch)
-            loop.redeliver(missing)
+            loop = loop_on(scratch, Repetition(missing=missing))
             if not self._repeat(loop, scratch):
                 return False
         self.checkpoint.storage.delete(_FOLDER)
@@ -65,19 +65,18 @@ class Redelivery:
         writer = for_each_epoch(stream.frame.writeStream.outputMode(self.plan.output_mode), self.lowering.spark, loop)
         writer = writer.option("checkpointLocation", scratch.url).queryName(self.plan.name)
         handle = writer.trigger(once=True).start()
-        loop.query = handle._jsq
-        loop.started.set()
+        loop.query.set(handle._jsq)
         try:
             with suppress(PySparkException):
                 while not handle._jsq.awaitTermination(_TICK_MS):
                     self.tick()
         finally:
-            loop.query = None
+            loop.query.clear()
             if handle.isActive:  # interrupted: no epoch may run without the lease
                 handle.stop()
-        if loop.refused:
+        if loop.status.refused:
             return False
-        error = loop.failure or handle.exception()
+        error = loop.status.failure or handle.exception()
         if error is not None:
             raise error
         return True

@@ -13,6 +13,7 @@ from millstream.checkpoint.deliveries import Lack
 from millstream.checkpoint.evolution import PlanHistory
 from millstream.checkpoint.layout import Checkpoint, QueryCheckpoint
 from millstream.engine.epoch.loop import EpochLoop
+from millstream.engine.epoch.status import Repetition
 from millstream.engine.run.redelivery import Redelivery, state_is_kept
 from millstream.errors import Diagnostic, RunError
 from millstream.observe.facts import Recorder
@@ -32,7 +33,7 @@ class Settlement:
     options: RunOptions
     recorder: Recorder
 
-    def settle(self, loop_on: Callable[[QueryCheckpoint], EpochLoop]) -> bool:
+    def settle(self, loop_on: Callable[[QueryCheckpoint, Repetition], EpochLoop]) -> bool:
         """Whether the run may continue; False when the run was stopped during redelivery."""
         lacks = self._find_lacks()
         if not lacks:
@@ -58,7 +59,7 @@ class Settlement:
         deliveries.keep_only(sink.name for sink in sinks)
         return deliveries.find_lacks([sink for sink in sinks if ledgers.answers(sink)], ledgers.epoch_of, ledgers.recall)
 
-    def _redeliver(self, lacks: Sequence[Lack], loop_on: Callable[[QueryCheckpoint], EpochLoop]) -> bool:
+    def _redeliver(self, lacks: Sequence[Lack], loop_on: Callable[[QueryCheckpoint, Repetition], EpochLoop]) -> bool:
         redelivery = Redelivery(self.history.plan, self.checkpoint, self.loop.lowering, self._show)
         return redelivery.run({lack.sink.name: lack.epochs for lack in lacks}, loop_on)
 

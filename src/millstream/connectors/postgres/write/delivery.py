@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, ClassVar
 
 from millstream.clients.postgres import PostgresOptions, open_connection, quote_name, require_client
@@ -10,7 +11,6 @@ from millstream.connectors.postgres.worker.staging import StagingJob
 from millstream.connectors.postgres.write import commit
 from millstream.connectors.postgres.write.columns import StagedColumn, column_definitions, to_staging_types
 from millstream.connectors.postgres.write.commit import Work, discard, give_up, prefix, refuse, stage, sweep
-from millstream.connectors.postgres.write.first_contact import first_contact
 from millstream.connectors.postgres.write.ledger import Ledger
 from millstream.connectors.postgres.write.options import PostgresTarget
 from millstream.errors import RunError, TemporaryError
@@ -18,6 +18,9 @@ from millstream.plan.components import Epoch, LedgerEntry, NodeContext, SinkRun,
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+_REACHED = "reached"
+"""A file of the node's folder: the server has answered at least once."""
 
 
 class PostgresDelivery(PostgresTarget):
@@ -104,3 +107,15 @@ class PostgresDeliveryRun(SinkRun[Work]):
     @property
     def _ledger(self) -> Ledger:
         return Ledger(self.target.metadata_schema, self.context.pipeline)
+
+
+@contextmanager
+def first_contact(context: NodeContext) -> Iterator[None]:
+    """Run the body, which talks to the server. A server that has answered before may be down for a while. If a server has never answered,
+    its address is wrong, and a retry does not help.
+    """
+    try:
+        yield
+    except TemporaryError as error:
+        raise error if context.storage.exists(_REACHED) else RunError(error.diagnostics) from None
+    context.storage.put_once(_REACHED, b"")
