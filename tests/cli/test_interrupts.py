@@ -35,6 +35,15 @@ def test_a_test_that_is_interrupted_says_nothing(tmp_path: Path) -> None:
     assert running.returncode in (0, 130)
 
 
+def test_the_exit_code_does_not_depend_on_the_line_that_was_interrupted(tmp_path: Path) -> None:
+    interrupted = "import os, signal; os.kill(os.getpid(), signal.SIGINT); [0 for _ in range(10**7)]"
+    (tmp_path / "p.py").write_text(
+        f"from millstream import cli\ncli.application = lambda *_: lambda *_, **__: exec({interrupted!r})\ncli.main()\n"
+    )
+    done = subprocess.run([sys.executable, "-m", "p"], check=False, cwd=tmp_path, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (130, "")
+
+
 def test_only_that_message_is_held_back(caplog: pytest.LogCaptureFixture) -> None:
     hush()
     logging.getLogger().error("KeyboardInterrupt while sending command.")

@@ -1,4 +1,4 @@
-"""The command line. Results go to stdout, narration to stderr; every known failure is one message and an exit code.
+"""The command line. Results go to stdout, narration to stderr. Every known failure has one message and an exit code.
 
 0 done   1 pipeline failed   2 usage   70 our bug   75 temporary   78 configuration   130, 143 stopped by a signal
 """
@@ -10,7 +10,7 @@ import os
 import sys
 from importlib import import_module
 
-gc.disable()  # importing makes no garbage worth looking for, and looking costs a tenth of a short command; `run` enables it again
+gc.disable()  # imports create little garbage, and collecting it takes a tenth of the time of a short command; `run` enables it again
 
 import typer  # noqa: E402
 
@@ -21,11 +21,11 @@ COMMANDS = (
     *("run", "check", "plan", "graph", "test", "init", "doctor", "fetch", "schema", "explain"),
     *("checkpoint", "state", "store", "table", "dev"),
 )
-"""One module each, of the same name: a function, or a group of commands."""
+"""Each command is a module with a function, or a group of commands, of the same name."""
 
 
 def application(only: str | None = None) -> typer.Typer:
-    """All commands, or the one that is wanted: building the others would double the time of a short one."""
+    """The application with all commands, or with one: to build all of them would double the time of a short command."""
     app = typer.Typer(
         name="millstream",
         help="Streaming pipelines in Python or YAML, exactly once, on Spark.",
@@ -46,7 +46,7 @@ def application(only: str | None = None) -> typer.Typer:
 
 
 def main() -> None:
-    """The entry point."""
+    """Run the command of `sys.argv`: the entry point."""
     arguments = [argument for argument in sys.argv[1:] if argument != "--debug"]
     debug = len(arguments) < len(sys.argv) - 1
     try:
@@ -56,8 +56,10 @@ def main() -> None:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
-    except Exception as error:  # noqa: BLE001 — the last place where anything can be caught
+    except Exception as error:  # noqa: BLE001 — nothing above this could catch it
         sys.exit(fail(error, debug))
+    finally:
+        exec("")  # Python ends by SIGINT instead of exit code 130 when Ctrl-C came in an `exec`, until the next `exec`
 
 
 def _print_version(wanted: bool) -> None:
@@ -69,7 +71,7 @@ def _print_version(wanted: bool) -> None:
 
 
 def _version(
-    version: bool = typer.Option(False, "--version", help="Print the version and leave.", is_eager=True, callback=_print_version),
-    debug: bool = typer.Option(False, "--debug", help="Show the whole trace of a failure. It can stand anywhere in the command."),
+    version: bool = typer.Option(False, "--version", help="Print the version and exit.", is_eager=True, callback=_print_version),
+    debug: bool = typer.Option(False, "--debug", help="Show the stack trace of a failure. The option can be anywhere in the command."),
 ) -> None:
-    """Options of the command line as a whole."""
+    """Define the options of `millstream` itself."""
