@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, get_args
 
@@ -47,13 +48,12 @@ def pages() -> dict[str, str]:
 
 
 def component_page(kind: Kind, name: str, model: Any) -> str:
-    own, common = option_table(model), option_table(CommonOptions if kind == "source" else WiredOptions)
+    own, common = option_table(model, model.text_files), option_table(CommonOptions if kind == "source" else WiredOptions)
     lines = [f"# {name} ({kind})", "", model.summary, "", inspect.cleandoc(model.__doc__ or ""), ""]
     if kind == "sink":
         lines += [f"Guarantee: **{model.best.replace('_', ' ')}**.", ""]
     if model.example:
         lines += ["```yaml", inspect.cleandoc(model.example), "```", ""]
-    own += [f"| `{option}` | text |  | {text_file_doc(target)} |" for option, target in model.text_files.items()]
     lines += ["## Options", "", *(own or ["None of its own."]), ""]
     nested = [part for field in model.model_fields.values() for part in nested_models(field)]
     for part in dict.fromkeys(nested):
@@ -70,12 +70,16 @@ def common_parts() -> list[str]:
     return lines
 
 
-def option_table(model: type[BaseModel]) -> list[str]:
+def option_table(model: type[BaseModel], files: Mapping[str, str] | None = None) -> list[str]:
+    """One row per option. `files` are options that name a file → the options that the file's text replaces: exactly one of the two."""
     docs, schema = field_docs(model), model_schema(model, {})
+    instead = {target: option for option, target in (files or {}).items()}
     rows = []
     for name, field in model.model_fields.items():
         label = field.alias or name
-        rows.append(f"| `{label}` | {type_text(schema['properties'].get(label, {}))} | {default_text(field)} | {docs.get(name, '')} |")
+        default = default_text(field) + (f", or `{instead[label]}`" if label in instead else "")
+        rows.append(f"| `{label}` | {type_text(schema['properties'].get(label, {}))} | {default} | {docs.get(name, '')} |")
+    rows += [f"| `{option}` | text | **required**, or `{target}` | {text_file_doc(target)} |" for option, target in (files or {}).items()]
     return ["| option | type | default | |", "|---|---|---|---|", *rows] if rows else []
 
 

@@ -1,4 +1,4 @@
-"""`millstream check FOLDER`: every pipeline in it is checked, whatever the others look like."""
+"""`millstream check FOLDER`: every pipeline in it is checked, independent of the others."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "p"
 
 
-def test_all_pipelines_are_checked_and_told_file_by_file(millstream: Run, folder: Path) -> None:
+def test_all_pipelines_are_checked_and_reported_file_by_file(millstream: Run, folder: Path) -> None:
     done = millstream("check", "p")
     assert done.returncode == 78
-    told = [" ".join(line.split()) for line in done.stderr.splitlines() if line.startswith("  ✓") or line.startswith("  ✗")]
-    assert told == ["✓ p/a.yaml no errors", "✗ p/sub/b.yml 1 error", "✗ p/sub/broken.yaml 1 error", "✓ p/sub/c.yaml no errors"]
+    verdicts = [" ".join(line.split()) for line in done.stderr.splitlines() if line.startswith("  ✓") or line.startswith("  ✗")]
+    assert verdicts == ["✓ p/a.yaml no errors", "✗ p/sub/b.yml 1 error", "✗ p/sub/broken.yaml 1 error", "✓ p/sub/c.yaml no errors"]
     assert done.stderr.splitlines()[-1] == "✗ 4 pipelines: 2 with errors, 5 files skipped"
     assert "did you mean `o`?" in done.stderr
 
 
-def test_what_is_no_pipeline_is_skipped_and_told(millstream: Run, folder: Path) -> None:
+def test_other_yaml_files_are_skipped_and_listed(millstream: Run, folder: Path) -> None:
     found = json.loads(millstream("check", "p", "--format", "json").stdout)
     assert {each["file"]: each["reason"] for each in found["skipped"]} == {
         "p/list.yaml": "not a pipeline",
@@ -62,7 +62,7 @@ def test_json_has_the_findings_by_file(millstream: Run, folder: Path) -> None:
     assert codes == {"p/a.yaml": [], "p/sub/b.yml": ["MS012"], "p/sub/broken.yaml": ["MS002"], "p/sub/c.yaml": []}
 
 
-def test_a_file_that_is_named_is_checked_whatever_it_is(millstream: Run, folder: Path) -> None:
+def test_a_named_file_is_always_checked(millstream: Run, folder: Path) -> None:
     assert millstream("check", "p/values.yaml").returncode == 78
     assert millstream("check", "p/sub/part.yaml", "p/sub/c.yaml").returncode == 78
 

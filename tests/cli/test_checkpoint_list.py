@@ -32,7 +32,7 @@ def test_a_pipe_gets_a_line_for_each_thing_and_offline_no_spark(kept: Path, mill
     assert done.stderr == ""
 
 
-def test_what_is_not_there_is_said(tmp_path: Path, millstream: Command, kept: Path) -> None:
+def test_a_missing_checkpoint_is_reported(tmp_path: Path, millstream: Command, kept: Path) -> None:
     (tmp_path / "empty").mkdir()
     done = millstream("checkpoint", "list", "empty")
     assert done.returncode == 2

@@ -1,4 +1,4 @@
-"""The default checkpoint lies beside the pipeline's file, whatever the working directory is; one elsewhere is named and not passed by."""
+"""The default checkpoint lies beside the pipeline's file, in any working directory; an older one elsewhere is reported."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def keep(folder: Path, **more: Any) -> None:
 
 
 @pytest.mark.spark
-def test_a_job_is_done_once_from_whichever_directory(
+def test_a_job_is_done_once_from_any_directory(
     beside: Callable[[], Topology], spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert SparkEngine(spark).run(beside(), RunOptions()).epochs == 1
@@ -54,9 +54,9 @@ def test_a_job_is_done_once_from_whichever_directory(
 def test_a_checkpoint_in_the_working_directory_is_named(beside: Callable[[], Topology], tmp_path: Path) -> None:
     keep(tmp_path / ".millstream/w")
     for look in (checkpoint_of, CheckpointPlace.of, lambda topology: SparkEngine().run(topology, RunOptions())):
-        with pytest.raises(RunError, match="MS148") as told:
+        with pytest.raises(RunError, match="MS148") as caught:
             look(beside())
-        assert f"mv {tmp_path / '.millstream/w'} {tmp_path / 'p/.millstream/w'}" in str(told.value)
+        assert f"mv {tmp_path / '.millstream/w'} {tmp_path / 'p/.millstream/w'}" in str(caught.value)
     (tmp_path / "p/.millstream").mkdir()
     (tmp_path / ".millstream/w").rename(tmp_path / "p/.millstream/w")
     assert checkpoint_of(beside()) == str(tmp_path / "p/.millstream/w")
@@ -75,14 +75,14 @@ def test_one_whose_file_was_moved_is_named(beside: Callable[[], Topology], tmp_p
         checkpoint_of(beside())
 
 
-def test_a_check_warns_of_it_and_goes_on(beside: Callable[[], Topology], tmp_path: Path) -> None:
+def test_a_check_warns_of_it_and_continues(beside: Callable[[], Topology], tmp_path: Path) -> None:
     keep(tmp_path / ".millstream/w")
     done = millstream(tmp_path, "check", "p/w.yaml", "--format", "json")
-    told = json.loads(done.stdout)
-    assert (done.returncode, told["is_valid"], [each["code"] for each in told["warnings"]]) == (0, True, ["MS148"])
+    found = json.loads(done.stdout)
+    assert (done.returncode, found["is_valid"], [each["code"] for each in found["warnings"]]) == (0, True, ["MS148"])
 
 
-def test_a_place_that_cannot_be_written_is_said(beside: Callable[[], Topology], tmp_path: Path) -> None:
+def test_a_place_that_cannot_be_written_is_reported(beside: Callable[[], Topology], tmp_path: Path) -> None:
     (tmp_path / "p/.millstream").write_text("in the way")
     with pytest.raises(RunError, match="the checkpoint cannot be written to"):
         SparkEngine().run(beside(), RunOptions())

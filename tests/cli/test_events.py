@@ -1,4 +1,4 @@
-"""Without a terminal a run writes one line per event: what an operator wants to know, as text or JSON, and no more often than it helps."""
+"""Without a terminal, a run writes one line per event, as text or JSON; epochs are added up."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def recorder() -> Recorder:
     return found
 
 
-def log(pause: float = 0.0, format: LogFormat = LogFormat.json, level: LogLevel = LogLevel.info) -> EventLog:
+def make_log(pause: float = 0.0, format: LogFormat = LogFormat.json, level: LogLevel = LogLevel.info) -> EventLog:
     return EventLog("p", format, level, pause)
 
 
@@ -37,17 +37,17 @@ def events(captured: Captured) -> list[dict[str, object]]:
     return [json.loads(line) for line in captured.readouterr().err.splitlines()]
 
 
-def test_a_run_is_told_from_start_to_end(capsys: Captured) -> None:
+def test_a_run_has_events_from_start_to_end(capsys: Captured) -> None:
     facts = recorder()
-    with log() as told:
-        told.update(facts.snapshot())
+    with make_log() as log:
+        log.update(facts.snapshot())
         facts.epoch(EpochFacts("q", 0, 0.1, {"out": 3}, {"t": 1}, committed=("out",)))
         facts.read("q", {"o": 4})
         facts.restart(Restart("q", "gone", 1, 2.0))
-        told.update(facts.snapshot())
-        told.update(facts.snapshot())
+        log.update(facts.snapshot())
+        log.update(facts.snapshot())
     facts.state("stopped")
-    told.ended(Report(facts.snapshot(), "ck"))
+    log.end(Report(facts.snapshot(), "ck"))
     found = events(capsys)
     assert [each["event"] for each in found] == ["starting", "started", "restart", "rejected", "epochs", "stopped"]
     assert [each["level"] for each in found] == ["info", "info", "warning", "warning", "info", "info"]
@@ -61,61 +61,61 @@ def test_mistakes_in_the_file_are_lines_too(tmp_path: Path) -> None:
     command = [str(Path(sys.executable).with_name("millstream")), "run", "p.yaml", "--log-format", "json"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     (line,) = done.stderr.splitlines()
-    told = json.loads(line)
-    assert (done.returncode, told["level"], told["event"], told["code"], told["line"]) == (78, "error", "failed", "MS010", 2)
+    event = json.loads(line)
+    assert (done.returncode, event["level"], event["event"], event["code"], event["line"]) == (78, "error", "failed", "MS010", 2)
 
 
 def test_late_rows_are_a_warning(capsys: Captured) -> None:
     facts = recorder()
-    with log() as told:
+    with make_log() as log:
         facts.epoch(EpochFacts("q", 0, 0.1, {}, {}, late={"w": 2}))
-        told.update(facts.snapshot())
-        told.update(facts.snapshot())
+        log.update(facts.snapshot())
+        log.update(facts.snapshot())
     late = [each for each in events(capsys) if each["event"] == "late"]
     assert [(each["level"], each["nodes"]) for each in late] == [("warning", {"w": 2})]
 
 
-def test_a_reader_that_goes_away_does_not_end_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_reader_that_exits_does_not_end_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
     class Gone(io.StringIO):
         def write(self, text: str) -> int:
             raise BrokenPipeError
 
     monkeypatch.setattr(sys, "stderr", Gone())
-    with log() as told:
-        told.update(recorder().snapshot())
-        told.say("still here")
+    with make_log() as log:
+        log.update(recorder().snapshot())
+        log.add_note("still here")
 
 
-def test_epochs_are_summed_up_and_not_told_one_by_one(capsys: Captured) -> None:
-    facts, told = recorder(), log(pause=3600)
+def test_epochs_are_added_up_and_not_written_one_by_one(capsys: Captured) -> None:
+    facts, log = recorder(), make_log(pause=3600)
     for number in range(100):
         facts.epoch(EpochFacts("q", number, 0.1, {"out": 1}, {}))
-        told.update(facts.snapshot())
+        log.update(facts.snapshot())
     assert [each["event"] for each in events(capsys)] == ["started"]
 
 
-def test_a_level_leaves_out_what_is_below(capsys: Captured) -> None:
-    told = log(level=LogLevel.error)
-    told.update(replace(recorder().snapshot(), notes=("restart 1",)))
-    told.tell([Diagnostic("MS060", "nothing to read")])
+def test_events_below_the_level_are_left_out(capsys: Captured) -> None:
+    log = make_log(level=LogLevel.error)
+    log.update(replace(recorder().snapshot(), notes=("restart 1",)))
+    log.add_diagnostics([Diagnostic("MS060", "nothing to read")])
     (only,) = events(capsys)
     assert (only["event"], only["code"], only["message"]) == ("failed", "MS060", "nothing to read")
 
 
 def test_text_has_the_same_on_one_line(capsys: Captured) -> None:
-    told = log(format=LogFormat.text)
-    told.ended(Report(Snapshot("p", "done", 2.0), "ck"))
+    log = make_log(format=LogFormat.text)
+    log.end(Report(Snapshot("p", "done", 2.0), "ck"))
     line = capsys.readouterr().err
     assert line.endswith("INFO    p done epochs=0 seconds=2.0\n")
 
 
 @pytest.mark.parametrize(("seconds", "text"), [(3.2, "3 s ago"), (600, "10 min ago"), (9000, "2 h ago"), (27_440_686, "318 days ago")])
-def test_times_are_told_in_units_of_people(seconds: float, text: str) -> None:
+def test_times_have_readable_units(seconds: float, text: str) -> None:
     assert ago(seconds) == text
 
 
 @pytest.mark.spark
-def test_the_report_stands_alone_and_every_line_beside_it_is_json(tmp_path: Path, warm: Callable[..., Done]) -> None:
+def test_stdout_has_only_the_report_and_every_line_of_stderr_is_json(tmp_path: Path, warm: Callable[..., Done]) -> None:
     (tmp_path / "p.yaml").write_text("sources: {o: {type: memory, rows: [{id: 1}]}}\nsinks: {s: {type: print, from: o}}\n")
     command = [sys.executable, "-m", "millstream.cli", "run", "p.yaml", "--format", "json", "--log-format", "json"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)

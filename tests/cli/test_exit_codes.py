@@ -19,9 +19,9 @@ def test_each_kind_has_its_code(kind: type[MillstreamError], code: int, capsys: 
 
 def test_anything_else_is_our_bug(capsys: pytest.CaptureFixture[str]) -> None:
     assert fail(ZeroDivisionError("oops"), debug=False) == 70
-    said = capsys.readouterr().err
-    assert "MS099" in said
-    assert "Traceback" not in said
+    shown = capsys.readouterr().err
+    assert "MS099" in shown
+    assert "Traceback" not in shown
 
 
 def test_debug_shows_the_trace() -> None:

@@ -1,4 +1,4 @@
-"""Help has examples, shells complete, and `--debug` is to be found."""
+"""Help has examples, shells complete, and the help lists `--debug`."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def completed(folder: Path, words: str) -> list[str]:
     return millstream(folder, **environ).stdout.split()
 
 
-def test_every_command_has_examples_and_no_example_is_of_another() -> None:
+def test_every_command_has_examples_of_itself_only() -> None:
     assert sorted(commands()) == sorted(EXAMPLES)
     assert all(line.startswith(f"millstream {command}") for command, lines in EXAMPLES.items() for line in lines)
 
@@ -50,7 +50,7 @@ def test_help_shows_debug_and_completion(tmp_path: Path) -> None:
     assert all(option in shown for option in ("--debug", "--install-completion", "--show-completion", *COMMANDS))
 
 
-def test_debug_can_stand_anywhere(tmp_path: Path) -> None:
+def test_debug_can_be_anywhere(tmp_path: Path) -> None:
     for arguments in (("--debug", "check", "nope.yaml"), ("check", "nope.yaml", "--debug")):
         assert millstream(tmp_path, *arguments).returncode == 78
 

@@ -1,4 +1,4 @@
-"""`millstream init --template`: every template passes the check and its own test; those without a server run as they are."""
+"""`millstream init --template`: every template passes the check and its own test; those without a server run unchanged."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_the_test_of_a_template_passes(millstream: Run, tmp_path: Path, template
 
 
 @pytest.mark.spark
-def test_templates_without_a_server_run_as_they_are(millstream: Run, warm: Run, tmp_path: Path) -> None:
+def test_templates_without_a_server_run_unchanged(millstream: Run, warm: Run, tmp_path: Path) -> None:
     for template in ("start", "windows"):
         millstream("init", template, "--template", template)
     done = warm("run", ".", "--format", "json")

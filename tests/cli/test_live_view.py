@@ -1,4 +1,4 @@
-"""The live view: rates that can be read, times in units of people, words that are explained, several pipelines on one screen."""
+"""The live view: steady rates, readable durations, explained words, several pipelines on one screen."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_long_epochs_have_a_rate_too() -> None:
     assert all(60 <= rate <= 110 for rate in seen[100:])
 
 
-def test_a_stream_that_has_gone_silent_has_none() -> None:
+def test_an_idle_stream_has_no_rate() -> None:
     rates = Rates()
     for second in range(20):
         rates.add({"o": second * 10}, second)
@@ -57,7 +57,7 @@ def test_a_stream_that_has_gone_silent_has_none() -> None:
 
 
 @pytest.mark.parametrize(("seconds", "text"), [(27_440_686, "318 days"), (0.25, "0.2 s"), (75, "75 s"), (7200 * 2, "4 h")])
-def test_behind_is_told_in_units_of_people_and_explained(seconds: float, text: str) -> None:
+def test_behind_is_a_readable_duration_and_explained(seconds: float, text: str) -> None:
     shown = drawn(Live(topology())._table(snapshot(lag_seconds=seconds)))
     assert f"{text} behind" in shown
     assert "behind: how long the rows of the running epoch wait to be committed" in shown
@@ -71,15 +71,15 @@ def test_a_watermark_says_how_old_it_is() -> None:
     assert ago(-120.0) == "2 min ahead"
 
 
-def test_several_pipelines_share_a_screen_and_what_is_said_names_them(capsys: pytest.CaptureFixture[str]) -> None:
+def test_several_pipelines_share_a_screen_and_notes_name_them(capsys: pytest.CaptureFixture[str]) -> None:
     screen = Screen()
     views = [Live(topology(name), screen) for name in ("a", "b")]
     for view in views:
         view.__enter__()
         view.update(snapshot(view._topology.name))
     together = drawn(screen._display.renderable)
-    views[0].say("stopping")
-    views[0]._leave()
+    views[0].add_note("stopping")
+    views[0]._remove()
     alone = drawn(screen._display.renderable)
     views[1].close()
     assert "a · running" in together and "b · running" in together

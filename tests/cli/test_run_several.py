@@ -1,4 +1,4 @@
-"""`millstream run A B`: pipelines side by side in one Spark, each on its own."""
+"""`millstream run A B`: pipelines run at the same time in one Spark, independent of each other."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_all_files_are_checked_before_anything_starts(millstream: Run, tmp_path:
         ("settings: {driver_memory: 2GB}", "settings: {driver_memory: 1GB}", "`driver_memory` is"),
         ("settings: {profile: small}", "", "`profile` is `small` in `a`"),
         ("settings: {spark: {spark.ui.enabled: 'true'}}", "", "`spark.ui.enabled` differs between `a` and `b`"),
-        ("name: x", "name: x", "two pipelines are called `x`"),
+        ("name: x", "name: x", "two pipelines are called `x`: in `a.yaml` and in `b.yaml`"),
         ("settings: {checkpoint: ck}", "settings: {checkpoint: ck}", "use the same checkpoint: `ck`"),
     ],
 )
@@ -127,11 +127,11 @@ def test_two_modules_of_one_name_are_refused(millstream: Run, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("flag", [("--checkpoint", "x"), ("--reset", "o")])
-def test_flags_about_one_pipeline_are_refused(millstream: Run, tmp_path: Path, flag: tuple[str, str]) -> None:
+def test_options_of_one_pipeline_are_refused(millstream: Run, tmp_path: Path, flag: tuple[str, str]) -> None:
     write(tmp_path, a=PLAIN, b=PLAIN)
     done = millstream("run", "a.yaml", "b.yaml", *flag)
     assert done.returncode == 2
-    assert f"`{flag[0]}` is about one pipeline" in done.stderr
+    assert f"`{flag[0]}` applies to one pipeline" in done.stderr
 
 
 def test_a_folder_without_a_pipeline_is_refused(millstream: Run, tmp_path: Path) -> None:

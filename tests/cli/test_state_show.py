@@ -1,4 +1,4 @@
-"""`millstream state show`: what a stopped pipeline remembers."""
+"""`millstream state show`: the state of a stopped pipeline."""
 
 import json
 import subprocess
@@ -31,7 +31,7 @@ def test_other_nodes_are_answered_before_spark_starts(kept: Path, millstream: Co
     done = millstream("state", "show", "kept.yaml", node)
     assert done.returncode == 2
     assert says in done.stderr
-    assert "asking Spark" not in done.stderr
+    assert "with Spark" not in done.stderr
 
 
 def test_a_pipeline_that_has_not_run_says_so(tmp_path: Path, kept: Path, millstream: Command) -> None:

@@ -54,12 +54,12 @@ def test_a_table_from_the_first_row_to_the_last(millstream: Millstream, file: st
         {"id": 8, "tier": "bronze", "since": None},
         {"id": 9, "tier": None, "since": None},
     ]
-    assert "2 rows removed" in millstream("table", "delete", file, "watched", "7", "8", "100").stderr
+    assert "2 rows deleted" in millstream("table", "delete", file, "watched", "7", "8", "100").stderr
     missing = millstream("table", "get", file, "watched", "7")
     assert (missing.returncode, missing.stdout) == (1, "")
 
 
-def test_mistakes_are_told_and_nothing_is_written(millstream: Millstream, tmp_path: Path) -> None:
+def test_mistakes_are_reported_and_nothing_is_written(millstream: Millstream, tmp_path: Path) -> None:
     (tmp_path / "p.yaml").write_text(PIPELINE.format(connections="{}", place="backend: sqlite, path: t.db"))
     (tmp_path / "wrong.csv").write_text("id,teir\n1,x\n")
     (tmp_path / "short.csv").write_text("id,tier\n1\n")

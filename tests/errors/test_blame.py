@@ -47,10 +47,19 @@ def test_the_query_that_failed_is_blamed_with_its_line(pipeline: Callable[..., T
         ("{type: filter, from: rows, where: total / qty > 1}", "total / qty"),
         ("{type: with_columns, from: rows, columns: {price: total / qty}}", "total / qty"),
         ("{type: select, from: rows, columns: {price: total / qty}}", "total / qty"),
+        ("{type: select, from: rows, columns: {id: id, price: total / qty}}", "total / qty"),
     ],
-    ids=["filter", "with_columns", "select"],
+    ids=["filter", "with_columns", "select", "the second column"],
 )
 def test_so_is_an_expression(pipeline: Callable[..., Topology], run: Callable[..., object], step: str, text: str) -> None:
     (found,) = failure(run, pipeline(PIPELINE.format(broken=f"broken: {step}"))).diagnostics
     assert (found.code, found.node) == ("MS067", "broken")
-    assert found.span is not None and "broken" in found.span.text and text in found.span.text
+    assert found.span is not None and "broken" in found.span.text
+    assert found.span.text[found.span.column - 1 : found.span.end - 1] == text
+
+
+def test_a_route_is_blamed_at_the_condition_that_failed(pipeline: Callable[..., Topology], run: Callable[..., object]) -> None:
+    route = "by: {type: route, from: rows, routes: {few: id > 5, dear: total / qty > 1}}\n  broken: {type: branch, from: by, branch: dear}"
+    (found,) = failure(run, pipeline(PIPELINE.format(broken=route))).diagnostics
+    assert (found.code, found.node) == ("MS067", "by")
+    assert found.span is not None and found.span.text[found.span.column - 1 : found.span.end - 1] == "total / qty"

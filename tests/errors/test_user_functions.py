@@ -64,11 +64,13 @@ def test_one_that_raises_is_shown_with_its_own_line(pipeline: Callable, run: Cal
     assert "code.py:8 in raises" in error.detail
 
 
-@pytest.mark.parametrize("function", ["wrong_columns", "wrong_type", "not_a_batch"])
-def test_one_that_returns_something_else(pipeline: Callable, run: Callable, function: str) -> None:
+@pytest.mark.parametrize(("function", "of_a_row"), [("wrong_columns", False), ("wrong_type", True), ("not_a_batch", False)])
+def test_one_that_returns_something_else(pipeline: Callable, run: Callable, function: str, of_a_row: bool) -> None:
     error = failure(pipeline, run, function)
     assert error.code == "MS064"
     assert "`step`" in error.message
+    assert f"`code.py:{function}`" in error.help
+    assert ("on_error" in error.help) == of_a_row
 
 
 def test_one_that_kills_its_worker(pipeline: Callable, run: Callable) -> None:

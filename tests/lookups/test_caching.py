@@ -63,5 +63,7 @@ def test_equal_tables_share_what_is_remembered_and_others_do_not() -> None:
 
     spec = TableSpec("t", "memory", "t", ("k",), ("v",), {"v": pa.string(), "k": pa.int64()}, cache=CacheSpec(1, 1))
     other_order = replace(spec, types={"k": pa.int64(), "v": pa.string()})
-    assert spec.identity == other_order.identity == pickle.loads(pickle.dumps(spec)).identity
-    assert len({replace(spec, **change).identity for change in ({}, {"table": "u"}, {"cache": None}, {"place": "x"}, {"columns": ()})}) == 5
+    assert spec.cache_key == other_order.cache_key == pickle.loads(pickle.dumps(spec)).cache_key
+    assert (
+        len({replace(spec, **change).cache_key for change in ({}, {"table": "u"}, {"cache": None}, {"place": "x"}, {"columns": ()})}) == 5
+    )

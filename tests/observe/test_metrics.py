@@ -1,4 +1,4 @@
-"""A metric is one field with a label and a unit: the report, the live view, the summary and the event log show it without knowing it."""
+"""A metric is one field with a label and a unit: the report, the live view, the summary and the event log show it without a change."""
 
 from __future__ import annotations
 
@@ -45,20 +45,20 @@ def test_a_new_metric_has_a_column_in_the_live_view(recorder: Recorder) -> None:
     screen = io.StringIO()
     Console(file=screen, width=120).print(live.Live(TOPOLOGY)._table(recorder.snapshot()))
     heading, row = screen.getvalue().splitlines()[1:3]
-    assert heading.split() == ["node", "rows", "in", "rows", "out", "bad", "twice", "rows/s"]
+    assert heading.split() == ["node", "rows", "in", "rows", "out", "rejected", "twice", "rows/s"]
     assert row.split()[:5] == ["rows", "memory", "5", "0", "2"]
 
 
 def test_a_new_metric_is_an_event_and_a_total(recorder: Recorder, capsys: pytest.CaptureFixture[str]) -> None:
     log = EventLog("p", LogFormat.text, LogLevel.info, pause=0)
     log.update(recorder.snapshot())
-    log.ended(Report(recorder.snapshot(), "ck"))
-    said = capsys.readouterr().err
-    assert "WARNING p doubled nodes.rows=2" in said
-    assert "doubled.rows=2" in said
+    log.end(Report(recorder.snapshot(), "ck"))
+    shown = capsys.readouterr().err
+    assert "WARNING p doubled nodes.rows=2" in shown
+    assert "doubled.rows=2" in shown
 
 
-def test_what_nobody_counts_is_absent_and_not_zero() -> None:
+def test_an_unknown_count_is_absent_and_not_zero() -> None:
     recorder = Recorder("p")
     recorder.set("rows", "source", waiting=0)
     assert Report(recorder.snapshot(), "ck").as_dict()["nodes"] == {

@@ -1,4 +1,4 @@
-"""`plan` and `graph` show the ways of rows, how often sources are read, tables beside the stream, and changed queries line by line."""
+"""`plan` and `graph` show the paths of rows, how often sources are read, lookup tables, and changed queries line by line."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def topology(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Topology:
     return loads(PIPELINE).require()
 
 
-def test_the_plan_shows_the_ways_from_the_sources_to_the_root_and_on_to_the_sinks(topology: Topology) -> None:
+def test_the_plan_shows_the_paths_from_the_sources_to_the_root_and_to_the_sinks(topology: Topology) -> None:
     lines = [line.strip() for line in text(view(topology, analyse=False)).splitlines()]
     paid = lines[lines.index("query paid (not started yet)") :]
     assert paid[1:4] == ["orders → typed → paid", "payments → paid", "paid → slim  ⇒  out"]
@@ -72,10 +72,10 @@ def test_the_plan_says_how_often_each_source_is_read(topology: Topology) -> None
     assert "  payments: read per epoch once by query paid" in lines
 
 
-def test_the_plan_names_the_tables_beside_the_stream(topology: Topology) -> None:
+def test_the_plan_names_the_lookup_tables(topology: Topology) -> None:
     seen = view(topology, analyse=False)
-    assert "  named looks rows up in users.csv (file, read again every 5m)" in text(seen)
-    assert "  seen looks rows up in watched (dynamic table, memory)" in text(seen)
+    assert "  named looks up rows in users.csv (file, read again every 5m)" in text(seen)
+    assert "  seen looks up rows in watched (dynamic table, memory)" in text(seen)
     queries = {query["name"]: query for query in document(seen)["queries"]}
     assert queries["orders"]["tables"]["seen"] == ["watched (dynamic table, memory)"]
     assert queries["paid"]["reads"] == {"orders": 1, "payments": 1}
@@ -105,3 +105,9 @@ def test_a_changed_query_is_shown_line_by_line(tmp_path: Path) -> None:
         "     FROM o",
     ]
     assert not change.breaking
+
+
+def test_the_plan_says_where_state_is_and_where_the_watermark_comes_from(topology: Topology) -> None:
+    lines = [line.strip() for line in text(view(topology, analyse=False)).splitlines()]
+    assert "state in: paid; each result once, when it has closed" in lines
+    assert [line.partition(" (")[0] for line in lines if line.startswith("watermark from:")] == ["watermark from: orders.at"]

@@ -130,4 +130,4 @@ def test_plain_queries_stay_as_they_are(text: str) -> None:
     ],
 )
 def test_running_totals_are_identified_by_what_they_are_grouped_by(text: str, key: tuple[str, ...]) -> None:
-    assert Sql(sql=text).identity == key
+    assert Sql(sql=text).result_key == key

@@ -45,9 +45,7 @@ def only(loaded: Loaded) -> Diagnostic:
 
 
 def test_nodes_of_an_included_file_belong_to_the_pipeline(write: Write) -> None:
-    loaded = write()
-    assert [node.name for node in loaded.require().nodes] == ["orders", "large", "out"]
-    assert [path.name for path in loaded.included] == ["sources.yaml"]
+    assert [node.name for node in write().require().nodes] == ["orders", "large", "out"]
 
 
 def test_one_file_can_be_named_without_a_list(write: Write) -> None:
@@ -96,13 +94,22 @@ def test_a_source_and_a_sink_of_one_name_in_two_files_are_told_with_the_file(wri
         (MAIN.replace("shared/sources.yaml", "{a: b}"), {}, "MS008", "`include` must be a list of files"),
         (MAIN, {"sources": "\n"}, "MS170", "is empty"),
         (MAIN, {"sources": "- 1\n"}, "MS005", "is not a map"),
-        (MAIN, {"sources": SOURCES + "settings: {master: local}\n"}, "MS006", "`settings` in an included file"),
+        (MAIN, {"sources": SOURCES + "settings: {master: local}\n"}, "MS006", "an included file cannot have `settings`"),
+        (MAIN, {"sources": SOURCES + "setings: {master: local}\n"}, "MS006", "did you mean `settings`?"),
         (MAIN, {"sources": SOURCES + "a: [\n"}, "MS002", "sources.yaml"),
     ],
 )
 def test_an_include_that_cannot_be_used_is_told(write: Write, main: str, files: dict[str, str], code: str, words: str) -> None:
     found = [finding.render() for finding in write(main, **files).errors if finding.code == code]
     assert found and words in found[0], write(main, **files).errors
+
+
+@pytest.mark.parametrize("key", ["name: x", "description: x", "settings: {master: local}", "tests: []"])
+def test_what_belongs_to_the_pipeline_is_sent_to_its_file(write: Write, tmp_path: Path, key: str) -> None:
+    finding = only(write(sources=f"{SOURCES}{key}\n"))
+    assert (finding.code, finding.span and finding.span.line) == ("MS006", 5)
+    assert f"move it to `{tmp_path / 'p' / 'main.yaml'}`" in finding.help
+    assert "can have `sources`, `transforms`, `sinks`, `functions`, `connections` and `include`" in finding.help
 
 
 def test_a_file_that_cannot_be_included_is_the_only_finding(write: Write) -> None:

@@ -8,9 +8,11 @@ from pathlib import Path
 import jsonschema
 import pytest
 import yaml
+from tools.docs import component_page
 
 from millstream.errors import Diagnostic
 from millstream.plan.document import to_document
+from millstream.registry import Registry
 from millstream.spec.json_schema import pipeline_schema
 from millstream.spec.loader import Loaded, load
 
@@ -111,3 +113,9 @@ def test_editors_know_it() -> None:
     assert schema.is_valid(yaml.safe_load(PIPELINE % "sql_file: q.sql"))
     assert not schema.is_valid(yaml.safe_load(PIPELINE % "from: orders"))
     assert not schema.is_valid(yaml.safe_load(PIPELINE % "sql_file: q.sql\n    sql: SELECT 1"))
+
+
+def test_the_page_says_that_one_of_the_two_is_needed() -> None:
+    page = component_page("transform", "sql", Registry.installed().find("transform", "sql"))
+    assert "| `sql` | text | **required**, or `sql_file` |" in page
+    assert "| `sql_file` | text | **required**, or `sql` |" in page

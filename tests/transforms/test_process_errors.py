@@ -144,6 +144,8 @@ def test_a_mistake_of_the_function_is_named(refused: Callable, tmp_path: Path, f
     assert not (tmp_path / "out").exists() or not list((tmp_path / "out").glob("*.parquet"))
     if function in {"Raises", "OtherValues", "OtherState"}:
         assert "key: 'bob'" in found.detail
+    if code == "MS064":
+        assert ("on_error" in found.help) == (function in {"OtherValues", "OtherState"})
     if function in {"Raises", "Sleeps"}:
         assert "functions.py:" in found.detail and " in process" in found.detail
 

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import pyarrow as pa
 from pydantic import ValidationError
 
+from millstream.api.call_site import caller
 from millstream.api.environment import StreamEnvironment
-from millstream.errors import Diagnostic, SpecError
+from millstream.errors import Diagnostic, SpecError, nearest
 from millstream.observe.report import Report
 from millstream.plan.branches import DEFAULT
 from millstream.plan.components import Component, NamesInputs, Sink, Source
@@ -30,6 +31,7 @@ from millstream.plan.topology import Topology
 from millstream.plan.types import name_of
 from millstream.plan.windows import SessionWindow, SlidingWindow, TumblingWindow
 from millstream.registry import Kind, Registry
+from millstream.sql.check.expressions import expression_fault
 
 if TYPE_CHECKING:
     from millstream.api.keyed import KeyedStream
@@ -186,7 +188,8 @@ class DataStream:
         """Route rows by content: each row goes to the first branch whose condition is true, or to the branch `default`."""
         route = self.then("route", name, on_error, routes={branch: str(condition) for branch, condition in conditions.items()})
         branches = [*conditions, *([] if DEFAULT in conditions else [DEFAULT])]
-        return Split({branch: route.then("branch", f"{route.name}.{branch}", "fail", branch=branch) for branch in branches})
+        streams = {branch: route.then("branch", f"{route.name}.{branch}", "fail", branch=branch) for branch in branches}
+        return Split(route.name, streams)
 
     def tee(self, *branches: Callable[[DataStream], Flow]) -> Flow:
         """The same rows on several branches; each branch ends in a sink."""
@@ -261,13 +264,20 @@ class DataStream:
         return DataStream(self.environment, self.environment.add(component, inputs, name, (), on_error))
 
 
+class UnknownBranchError(SpecError, KeyError):
+    """A branch that a route does not have; also a KeyError, as a mapping raises it."""
+
+
 class Split(Mapping[str, DataStream]):
     """Branches by name."""
 
-    def __init__(self, branches: dict[str, DataStream]) -> None:
-        self._branches = branches
+    def __init__(self, route: str, branches: dict[str, DataStream]) -> None:
+        self._route, self._branches = route, branches
 
     def __getitem__(self, name: str) -> DataStream:
+        if name not in self._branches:
+            message = f"route `{self._route}` has no branch `{name}`"
+            raise UnknownBranchError(Diagnostic("MS012", message, caller(), help=nearest(str(name), self._branches), node=self._route))
         return self._branches[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -301,9 +311,15 @@ class Flow:
 def _projection(columns: tuple[Value, ...], named: Mapping[str, Value]) -> dict[str, str]:
     found: dict[str, str] = {}
     for column in columns:
-        tree = column.tree if isinstance(column, Expr) else expr(column).tree
+        tree = column.tree if isinstance(column, Expr) else _parse(column).tree
         found[tree.alias_or_name or str(column)] = str(Expr(tree.unalias()))
     return found | {name: str(value) for name, value in named.items()}
+
+
+def _parse(text: str) -> Expr:
+    if fault := expression_fault(text):
+        raise SpecError(Diagnostic("MS027", f"`{text}` is not an expression: {fault.reason}", caller(), help=fault.help))
+    return expr(text)
 
 
 def _component(kind: Kind, type_name: str, /, **options: Any) -> Component:

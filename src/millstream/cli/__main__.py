@@ -1,4 +1,4 @@
-"""`python -m millstream.cli`: the command line where its script is not on the path."""
+"""`python -m millstream.cli`: the command line, for when its script is not on the PATH."""
 
 from millstream.cli import main
 

@@ -1,7 +1,7 @@
-"""`millstream check`: everything that is wrong with a pipeline, in a moment, without Java.
+"""`millstream check`: report all mistakes of pipelines, without Java.
 
-One thing is asked for: columns that others keep, those of Postgres tables and of subjects in a schema registry. A server that does not
-answer within two seconds is a warning.
+The only servers that a check contacts are those that know columns: Postgres and schema registries. If a server does not answer within two
+seconds, the check reports a warning.
 """
 
 from __future__ import annotations
@@ -27,12 +27,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """What was found in one file."""
+    """The findings in one file."""
 
     file: Path
     errors: tuple[Diagnostic, ...]
     warnings: tuple[Diagnostic, ...] = ()
-    included: tuple[Path, ...] = ()
 
     @property
     def verdict(self) -> str:
@@ -43,26 +42,25 @@ class Checked:
 
 def check(
     pipelines: Annotated[
-        list[Path], typer.Argument(help="Pipeline files, or folders of them.", show_default=False, autocompletion=pipeline_files)
+        list[Path],
+        typer.Argument(help="Pipeline files, or folders with pipeline files.", show_default=False, autocompletion=pipeline_files),
     ],
     config: ConfigFile = None,
     format: Annotated[Format, typer.Option(help="`json` prints one object on stdout.")] = Format.text,
-    deny_warnings: Annotated[bool, typer.Option(help="Warnings count as errors.")] = False,
+    deny_warnings: Annotated[bool, typer.Option(help="Treat warnings as errors.")] = False,
 ) -> None:
-    """Check pipelines: fields, names, inputs, columns, SQL. Needs no Java.
+    """Check pipelines: fields, names, inputs, columns, SQL. A check needs no Java.
 
-    A folder stands for all pipelines in it and below. When a file itself is right, Postgres sources and schema registries are asked for
-    their columns, for two seconds at most; one that does not answer is a warning. Nothing else is contacted.
+    A folder means all pipelines in it and below it. For a file without errors, the check reads the columns of Postgres sources and schema
+    registries from their servers. If a server does not answer within two seconds, there is a warning. No other server is contacted.
     """
-    _without_numpy()
+    _import_without_numpy()
     found = find_pipelines(pipelines)
-    seen = [_checked(path, config) for path in found.files]
-    found = found.without(path for each in seen for path in each.included)
-    results = [each for each in seen if each.file in found.files]
+    results = [_check_file(path, config) for path in found.files]
     errors = [*found.problems, *(error for each in results for error in each.errors)]
     warnings = [warning for each in results for warning in each.warnings]
     if format is Format.json:
-        print(json.dumps(_contract(results, errors, warnings, found), indent=2))
+        print(json.dumps(_document(results, errors, warnings, found), indent=2))
     else:
         show([*errors, *warnings])
         narrate("\n".join(_verdicts(results, found)))
@@ -70,34 +68,34 @@ def check(
         raise typer.Exit(78 if format is Format.text else 1)
 
 
-def _checked(path: Path, config: Path | None) -> Checked:
+def _check_file(path: Path, config: Path | None) -> Checked:
     from millstream.spec.loader import case_problems, load
 
     loaded = load(path, environ=os.environ, config=config)
     cases = case_problems(loaded.topology) if loaded.topology else []
-    seen = _previewed(loaded.topology) if loaded.topology and not loaded.errors else []
-    new = [finding for finding in seen if finding not in loaded.diagnostics]
+    remote = _check_remote_schemas(loaded.topology) if loaded.topology and not loaded.errors else []
+    new = [finding for finding in remote if finding not in loaded.diagnostics]
     errors = (*loaded.errors, *cases, *(finding for finding in new if finding.level == "error"))
     warnings = (*loaded.warnings, *(finding for finding in new if finding.level == "warning"))
-    return Checked(path, errors, warnings, loaded.included)
+    return Checked(path, errors, warnings)
 
 
-def _previewed(topology: Topology) -> list[Diagnostic]:
-    """What the schemas that are kept elsewhere add."""
+def _check_remote_schemas(topology: Topology) -> list[Diagnostic]:
+    """The findings that need columns from servers."""
     from millstream.clients.storage import is_local, open_storage
     from millstream.plan.run_options import checkpoint_of
     from millstream.rules.previews import check_previews
 
-    elsewhere: list[Diagnostic] = []
+    warnings: list[Diagnostic] = []
     try:
         url = checkpoint_of(topology)
-    except MillstreamError as error:  # a run would stop there; the pipeline itself may be right
-        url, elsewhere = "", [replace(finding, level="warning") for finding in error.diagnostics]
-    return [*elsewhere, *check_previews(topology, open_storage(url if url and is_local(url) else ".millstream/none"))]
+    except MillstreamError as error:  # a run would fail, but the pipeline may be correct
+        url, warnings = "", [replace(finding, level="warning") for finding in error.diagnostics]
+    return [*warnings, *check_previews(topology, open_storage(url if url and is_local(url) else ".millstream/none"))]
 
 
-def _contract(results: list[Checked], errors: list[Diagnostic], warnings: list[Diagnostic], found: Found) -> dict[str, Any]:
-    """`success`: the check itself worked. `is_valid`: the pipelines are right. `files`: the same file by file."""
+def _document(results: list[Checked], errors: list[Diagnostic], warnings: list[Diagnostic], found: Found) -> dict[str, Any]:
+    """The JSON object. `success`: the check itself worked. `is_valid`: there are no errors. `files`: the findings of each file."""
     return {
         "success": True,
         "is_valid": not errors,
@@ -117,28 +115,28 @@ def _contract(results: list[Checked], errors: list[Diagnostic], warnings: list[D
 
 
 def _verdicts(results: list[Checked], found: Found) -> list[str]:
-    """One line for one pipeline; for several, a line each and one for all."""
+    """One line for each pipeline and, if there are several, a line with totals."""
     if len(results) == 1 and not found.skipped and not found.problems:
         return [f"{_mark(not results[0].errors)} {results[0].file}: {results[0].verdict}"]
     width = max((len(str(path)) for path in (*found.files, *(path for path, _ in found.skipped))), default=0)
     lines = [f"  {_mark(not each.errors)} {each.file!s:<{width}}  {each.verdict}" for each in results]
     lines += [f"  · {path!s:<{width}}  skipped: {reason}" for path, reason in found.skipped]
     wrong = sum(bool(each.errors) for each in results)
-    told = [f"{wrong} with errors" if wrong else "no errors"] if results else []
-    told += [f"{_count(len(found.skipped), 'file')} skipped"] if found.skipped else []
-    return [*lines, f"{_mark(not wrong and not found.problems)} {_count(len(results), 'pipeline')}: {', '.join(told)}".removesuffix(": ")]
+    totals = [f"{wrong} with errors" if wrong else "no errors"] if results else []
+    totals += [f"{_count(len(found.skipped), 'file')} skipped"] if found.skipped else []
+    return [*lines, f"{_mark(not wrong and not found.problems)} {_count(len(results), 'pipeline')}: {', '.join(totals)}".removesuffix(": ")]
 
 
-def _mark(right: bool) -> str:
-    return "✓" if right else "✗"
+def _mark(valid: bool) -> str:
+    return "✓" if valid else "✗"
 
 
 def _count(number: int, word: str) -> str:
     return f"{number} {word}{'' if number == 1 else 's'}"
 
 
-def _without_numpy() -> None:
-    """PyArrow imports NumPy for conversions that a check never makes. Leaving it out saves a third of the start-up."""
+def _import_without_numpy() -> None:
+    """Import PyArrow without NumPy, which a check does not need. This saves a third of the start time."""
     if "pyarrow" not in sys.modules and "numpy" not in sys.modules:
         sys.modules["numpy"] = None  # type: ignore[assignment]  # the documented way to make an import fail
         try:

@@ -1,4 +1,4 @@
-"""`millstream checkpoint`: what a checkpoint holds, whether it is whole, and a copy of it."""
+"""`millstream checkpoint`: list, verify and copy checkpoints."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ AsFormat = Annotated[Format, typer.Option(help="`json` prints one object on stdo
 
 @checkpoint.callback()
 def _group() -> None:
-    """Progress and state of pipelines."""
+    """Group the commands for checkpoints."""
 
 
 @checkpoint.command("list")
@@ -30,10 +30,10 @@ def list_(
     target: Target,
     config: ConfigFile = None,
     set_: SettingFlags = None,
-    offline: Annotated[bool, typer.Option(help="Do not start Spark: rows of state are not counted.")] = False,
+    offline: Annotated[bool, typer.Option(help="Do not start Spark. The rows of state are not counted then.")] = False,
     format: AsFormat = Format.text,
 ) -> None:
-    """List queries, how far they have come, and the state that they keep."""
+    """List the queries, their last committed epoch and their state."""
     from millstream.checkpoint.inventory import take_stock
     from millstream.engine.offline.access import open_checkpoint
 
@@ -41,7 +41,7 @@ def list_(
     with open_checkpoint(place, held=False) as found:
         inventory = take_stock(found.checkpoint)
     if not offline and any(query.operators for query in inventory.queries):
-        inventory = _counted(place)
+        inventory = _count_state_rows(place)
     if format is Format.json:
         print(json.dumps(_document(inventory), indent=2))
     elif sys.stdout.isatty():
@@ -52,7 +52,7 @@ def list_(
 
 @checkpoint.command()
 def verify(target: Target, config: ConfigFile = None, set_: SettingFlags = None, format: AsFormat = Format.text) -> None:
-    """Read every entry of every log, and find the state of the last committed epoch. Exit code 1 when something is damaged."""
+    """Read all entries of all logs and the state of the last committed epoch. The exit code is 1 when something is damaged."""
     from millstream.checkpoint.verification import damages
     from millstream.engine.offline.access import open_checkpoint
     from millstream.errors import RunError
@@ -63,18 +63,18 @@ def verify(target: Target, config: ConfigFile = None, set_: SettingFlags = None,
         print(json.dumps({"ok": not damage, "damages": [finding.as_dict() for finding in damage]}, indent=2))
     if damage:
         raise RunError(damage)
-    narrate(f"✓ whole: {len(queries)} {'query' if len(queries) == 1 else 'queries'} ({', '.join(queries) or 'none'})")
+    narrate(f"✓ no damage: {len(queries)} {'query' if len(queries) == 1 else 'queries'} ({', '.join(queries) or 'none'})")
 
 
 @checkpoint.command()
 def copy(
     target: Target,
-    destination: Annotated[str, typer.Argument(metavar="DEST", help="A folder that does not exist yet.", show_default=False)],
+    destination: Annotated[str, typer.Argument(metavar="DEST", help="A folder that does not exist.", show_default=False)],
     config: ConfigFile = None,
     set_: SettingFlags = None,
     format: AsFormat = Format.text,
 ) -> None:
-    """Copy a stopped pipeline's checkpoint: a savepoint. The copy can be used as `settings.checkpoint`."""
+    """Copy the checkpoint of a stopped pipeline: a savepoint. `settings.checkpoint` can name the copy."""
     from millstream.checkpoint import savepoint
     from millstream.engine.offline.access import open_checkpoint
 
@@ -86,11 +86,11 @@ def copy(
         narrate(f"✓ copied {copied.files} files, {size_of(copied.bytes)}; use it with `--checkpoint {destination}`")
 
 
-def _counted(place: Any) -> Inventory:
+def _count_state_rows(place: Any) -> Inventory:
     from millstream.checkpoint.inventory import take_stock
     from millstream.engine.offline.access import open_checkpoint
 
-    narrate("asking Spark for the rows of state …")
+    narrate("counting the rows of state with Spark …")
     with open_checkpoint(place, spark=True, held=False) as found:
         from millstream.checkpoint.state_reader import with_row_counts
 

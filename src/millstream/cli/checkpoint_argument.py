@@ -1,4 +1,4 @@
-"""Checkpoints on the command line: named by a pipeline's file, or by their own folder."""
+"""The argument that names a checkpoint: the file of its pipeline, or its folder."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Target = Annotated[
 
 
 def place_of(target: str, config: Path | None, set_: list[str] | None) -> CheckpointPlace:
-    """The checkpoint that is meant."""
+    """The place of the checkpoint that the argument names."""
     from millstream.engine.offline.access import CheckpointPlace
 
     if "://" in target or Path(target).is_dir():
@@ -27,7 +27,7 @@ def place_of(target: str, config: Path | None, set_: list[str] | None) -> Checkp
 
 
 def size_of(count: int) -> str:
-    """Bytes for people."""
+    """A number of bytes as text, with a unit."""
     size, unit = float(count), "B"
     for unit in ("B", "KB", "MB", "GB"):
         if size < 1024 or unit == "GB":

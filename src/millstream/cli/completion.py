@@ -1,4 +1,4 @@
-"""What a shell completes: pipeline files, and codes. Typer asks for it; see `millstream --install-completion`."""
+"""Completion in shells: pipeline files and error codes. `millstream --install-completion` installs it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def pipeline_files(incomplete: str) -> list[str]:
-    """YAML files and folders that begin like this."""
+    """YAML files and folders whose paths start with the text."""
     folder, _, start = incomplete.rpartition("/")
     base = Path(folder or ("/" if incomplete.startswith("/") else "."))
     prefix = f"{folder}/" if folder or incomplete.startswith("/") else ""
@@ -17,7 +17,7 @@ def pipeline_files(incomplete: str) -> list[str]:
 
 
 def error_codes(incomplete: str) -> list[tuple[str, str]]:
-    """Codes that begin like this, with their titles."""
+    """Codes that start with the text, and their titles."""
     from millstream.codes import CODES
 
     return [(code, known.title) for code, known in CODES.items() if code.startswith(incomplete.upper())]

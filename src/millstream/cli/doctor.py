@@ -1,4 +1,4 @@
-"""`millstream doctor`: is this machine ready, and if not, what to do."""
+"""`millstream doctor`: check whether this machine can run pipelines, and say how to fix what is missing."""
 
 from __future__ import annotations
 
@@ -20,35 +20,35 @@ if TYPE_CHECKING:
 
 def doctor(
     format: Annotated[Format, typer.Option(help="`json` prints one object on stdout.")] = Format.text,
-    warm: Annotated[bool, typer.Option("--warm", help="Make the start-up archive now, so that the next start is quick.")] = False,
+    warm: Annotated[bool, typer.Option("--warm", help="Create the start-up archive now, so that the next start is fast.")] = False,
 ) -> None:
-    """Look at Python, Java, Spark, the machine, the cache, extras and jars."""
+    """Check Python, Java, Spark, the machine, the cache, extras and jars."""
     from millstream.jvm.doctor import examine
 
     if warm:
-        _warm()
+        _create_archive()
     findings = examine(os.environ)
     ready = all(finding.ok for finding in findings)
     if format is Format.json:
         print(json.dumps({"ok": ready, "findings": [asdict(finding) for finding in findings]}, indent=2))
     else:
         _show(findings)
-        narrate("✓ ready" if ready else "✗ not ready: do what stands beside each ✗")
+        narrate("✓ ready" if ready else "✗ not ready: follow the advice next to each ✗")
     if not ready:
         raise typer.Exit(78)
 
 
-def _warm() -> None:
+def _create_archive() -> None:
     from millstream.jvm.training import make
 
-    narrate("making the start-up archive, about half a minute …")
+    narrate("creating the start-up archive; this takes about half a minute …")
     began = time.monotonic()
     made = make(os.environ)
-    narrate(f"made {made.path} in {time.monotonic() - began:.0f} s" if made else "somebody else is making it at this moment")
+    narrate(f"created {made.path} in {time.monotonic() - began:.0f} s" if made else "another process is creating it now")
 
 
 def _show(findings: Sequence[Finding]) -> None:
-    """A table on a terminal; one plain line for each finding in a pipe."""
+    """Print a table on a terminal; one line for each finding in a pipe."""
     if not sys.stdout.isatty():
         for finding in findings:
             print("\t".join(filter(None, ("ok" if finding.ok else "missing", finding.name, finding.value, finding.advice))))

@@ -1,7 +1,7 @@
-"""What an operator reads where nobody watches: one line per event on stderr, as text or as JSON.
+"""The event log of a run without a terminal: one line per event on stderr, as text or as JSON.
 
-The lines are made of the same snapshots that the live view shows. Epochs and refused rows are summed up, at most every ten seconds, and
-only when there were some; notes, restarts and the end are told when they happen.
+The events come from the same snapshots as the live view. Epochs, rejects and late rows are added up and written at most every ten seconds,
+and only when there are new ones. Notes, restarts and the end are written at once.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ _PAUSE = 10.0
 
 
 class LogFormat(StrEnum):
-    """How a line is written."""
+    """The format of a line."""
 
     text = "text"
     json = "json"
 
 
 class LogLevel(StrEnum):
-    """The least that is written."""
+    """The lowest level that is written."""
 
     info = "info"
     warning = "warning"
@@ -45,14 +45,15 @@ class LogLevel(StrEnum):
 
 
 class EventLog:
-    """Turns snapshots into lines."""
+    """Writes the events of one pipeline."""
 
     def __init__(self, pipeline: str, format: LogFormat, level: LogLevel, pause: float = _PAUSE) -> None:
         self._pipeline, self._format, self._pause = pipeline, format, pause
         self._least = list(LogLevel).index(level)
         self._noted, self._epochs = 0, 0
-        self._told: dict[str, int] = {}
-        self._told_at = time.monotonic()
+        self._warned: dict[str, int] = {}
+        """metric → its sum in the last warning"""
+        self._summarised_at = time.monotonic()
         self.running = False
 
     def __enter__(self) -> EventLog:
@@ -60,42 +61,42 @@ class EventLog:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        """Nothing to put away."""
+        self.close()
 
     def close(self) -> None:
-        """Nothing to put away."""
+        """Do nothing: the log has nothing to close, but the live view has."""
 
     def update(self, snapshot: Snapshot) -> None:
-        """Called several times a second."""
+        """Write the events since the last snapshot. A run calls this several times per second."""
         if not self.running and snapshot.state == "running":
             self.running = True
             self._write(LogLevel.info, "started", {"queries": list(snapshot.queries)})
-        self._notes(snapshot.notes)
-        if time.monotonic() - self._told_at >= self._pause:
-            self._sum_up(snapshot)
+        self._add_notes(snapshot.notes)
+        if time.monotonic() - self._summarised_at >= self._pause:
+            self._summarise(snapshot)
 
-    def say(self, text: str) -> None:
-        """A sentence about the run as a whole: jars that are fetched, a stop that was asked for."""
+    def add_note(self, text: str) -> None:
+        """Write a note about the whole run, such as a download of jars or a requested stop."""
         self._write(LogLevel.info, "note", {"message": text})
 
-    def ended(self, report: Report) -> None:
-        """The run came to its end, or was stopped."""
-        self._notes(report.notes)
-        self._refused(report.snapshot)
+    def end(self, report: Report) -> None:
+        """Write that the run is done or stopped."""
+        self._add_notes(report.notes)
+        self._warn_of_rows(report.snapshot)
         self._write(LogLevel.info, report.state, {**_totals(report.snapshot), "seconds": round(report.seconds, 1)})
 
-    def tell(self, found: Iterable[Diagnostic]) -> None:
-        """What is wrong with the pipeline, or what has ended it."""
+    def add_diagnostics(self, found: Iterable[Diagnostic]) -> None:
+        """Write the errors and warnings of a pipeline's file or of a run."""
         for each in found:
             facts = {key: value for key, value in each.as_dict().items() if value is not None and key != "level"}
             self._write(LogLevel(each.level), "failed" if each.level == "error" else "warning", facts)
 
-    def failed(self, found: Sequence[Diagnostic]) -> None:
-        """In one line that the run has failed; the errors themselves are shown after it."""
+    def fail(self, found: Sequence[Diagnostic]) -> None:
+        """Write one line that the run has failed. The caller shows the errors themselves."""
         first = {"code": found[0].code, "message": found[0].message} if found else {}
         self._write(LogLevel.error, "failed", first)
 
-    def _notes(self, notes: tuple[str, ...]) -> None:
+    def _add_notes(self, notes: tuple[str, ...]) -> None:
         for note in notes[self._noted :]:
             if isinstance(note, Restart):
                 facts = {"attempt": note.attempt, "in_seconds": note.seconds, "message": note.reason}
@@ -104,22 +105,23 @@ class EventLog:
             self._write(LogLevel.warning if isinstance(note, Caution) else LogLevel.info, "note", {"message": note})
         self._noted = len(notes)
 
-    def _sum_up(self, snapshot: Snapshot) -> None:
-        self._told_at = time.monotonic()
-        self._refused(snapshot)
+    def _summarise(self, snapshot: Snapshot) -> None:
+        self._summarised_at = time.monotonic()
+        self._warn_of_rows(snapshot)
         epochs = sum(query.epochs for query in snapshot.queries.values())
         totals = _totals(snapshot)
-        if epochs > self._epochs or totals.keys() & {"waiting", "lag_seconds"}:  # an epoch that takes long is told, too
+        if epochs > self._epochs or totals.keys() & {"waiting", "lag_seconds"}:  # a long epoch has an event, too
             self._write(LogLevel.info, "epochs", {"new": epochs - self._epochs, **totals})
         self._epochs = epochs
 
-    def _refused(self, snapshot: Snapshot) -> None:
+    def _warn_of_rows(self, snapshot: Snapshot) -> None:
+        """Write a warning for each metric such as rejects or late rows that has grown."""
         for metric in [metric for metric in metrics_of(NodeFacts) if metric.warning]:
             event = metric.name
             nodes = {name: value for name, facts in snapshot.nodes.items() if (value := metric.value(facts))}
-            if sum(nodes.values()) > self._told.get(event, 0):
+            if sum(nodes.values()) > self._warned.get(event, 0):
                 self._write(LogLevel.warning, event, {"nodes": nodes})
-            self._told[event] = sum(nodes.values())
+            self._warned[event] = sum(nodes.values())
 
     def _write(self, level: LogLevel, event: str, facts: Mapping[str, Any]) -> None:
         if list(LogLevel).index(level) < self._least:
@@ -128,15 +130,15 @@ class EventLog:
         if self._format is LogFormat.json:
             line = json.dumps({"time": at, "level": level.value, "event": event, "pipeline": self._pipeline, **facts}, default=str)
         else:
-            line = f"{at} {level.value.upper():<7} {self._pipeline} {event}{''.join(_words(facts))}"
+            line = f"{at} {level.value.upper():<7} {self._pipeline} {event}{''.join(_format_facts(facts))}"
         try:
-            print(f"{line}\n", end="", file=sys.stderr, flush=True)  # in one piece: several pipelines may write
-        except BrokenPipeError:  # whoever read the lines has gone; the run goes on
-            sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 — it takes stderr's place until the process ends
+            print(f"{line}\n", end="", file=sys.stderr, flush=True)  # one write: several pipelines may print at the same time
+        except BrokenPipeError:  # the reader of the lines has exited; the run continues
+            sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 — it replaces stderr until the process ends
 
 
 def _totals(snapshot: Snapshot) -> dict[str, Any]:
-    """How far the run has come. What nobody counts is left out."""
+    """The totals of the run so far, without those that are not counted."""
     totals: dict[str, Any] = {"epochs": sum(query.epochs for query in snapshot.queries.values()), "read": {}, "written": {}}
     for metric in metrics_of(NodeFacts):
         for name, facts in snapshot.nodes.items():
@@ -147,8 +149,8 @@ def _totals(snapshot: Snapshot) -> dict[str, Any]:
     return totals | ({"lag_seconds": round(lag, 1)} if lag >= 1 else {})
 
 
-def _words(facts: Mapping[str, Any]) -> list[str]:
-    """Facts after the event: a message as it is, anything else as `name=value`."""
+def _format_facts(facts: Mapping[str, Any]) -> list[str]:
+    """The facts of an event as text: a message unchanged, anything else as `name=value`."""
     found = []
     for name, value in facts.items():
         if name == "message":

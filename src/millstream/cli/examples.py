@@ -11,15 +11,15 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     ),
     "check": (
         "millstream check orders.yaml",
-        "millstream check pipelines/    all in a folder and below",
+        "millstream check pipelines/    all pipelines in a folder and below it",
         "millstream check orders.yaml --format json",
     ),
-    "plan": ("millstream plan orders.yaml", "millstream plan orders.yaml --offline    without Spark, in a moment"),
+    "plan": ("millstream plan orders.yaml", "millstream plan orders.yaml --offline    fast, without Spark"),
     "graph": ("millstream graph orders.yaml", "millstream graph orders.yaml --format mermaid > orders.mmd"),
     "test": ("millstream test orders.yaml", "millstream test orders.yaml clicks.yaml --format json"),
     "init": ("millstream init shop", "millstream init --list", "millstream init alerts --template kafka"),
     "doctor": ("millstream doctor",),
-    "fetch": ("millstream fetch kafka    beforehand, for machines without a network",),
+    "fetch": ("millstream fetch kafka    for machines without a network",),
     "schema": ("millstream schema > schema.json    for editors",),
     "explain": ("millstream explain MS012", "millstream explain 12"),
     "checkpoint list": ("millstream checkpoint list orders.yaml",),
@@ -34,12 +34,12 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "table put": ("millstream table put alerts.yaml watched ann tier=gold",),
     "table delete": ("millstream table delete alerts.yaml watched ann bob",),
     "table load": ("millstream table load alerts.yaml watched watched.csv",),
-    "dev kafka": ("millstream dev kafka    Ctrl-C ends it and deletes its data",),
-    "dev postgres": ("millstream dev postgres    Ctrl-C ends it and deletes its data",),
+    "dev kafka": ("millstream dev kafka    Ctrl-C stops it and deletes its data",),
+    "dev postgres": ("millstream dev postgres    Ctrl-C stops it and deletes its data",),
 }
 
 
 def epilog(command: str) -> str | None:
-    """What stands under the help of a command. An empty line between lines keeps them apart."""
+    """The text below the help of a command. Empty lines keep the examples on separate lines."""
     lines = EXAMPLES.get(command)
     return "\n\n".join(["Examples:", *lines]) if lines else None

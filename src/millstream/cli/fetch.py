@@ -1,4 +1,4 @@
-"""`millstream fetch`: have the jars of extras here before they are needed, for images and for hosts without a network."""
+"""`millstream fetch`: download the jars of extras before a run needs them, for container images and for hosts without a network."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from millstream.cli.output import Format, narrate
 
 def fetch(
     extras: Annotated[
-        list[str] | None, typer.Argument(help="Extras such as `avro`. Default: all that need jars.", show_default=False)
+        list[str] | None, typer.Argument(help="Extras such as `avro`. Default: all extras that need jars.", show_default=False)
     ] = None,
     format: Annotated[Format, typer.Option(help="`json` prints one object on stdout.")] = Format.text,
 ) -> None:
-    """Fetch the jars of extras into the cache."""
+    """Download the jars of extras into the cache."""
     from millstream.jvm import jars
     from millstream.jvm.java import find_java
     from millstream.jvm.machine import find_spark

@@ -1,4 +1,4 @@
-"""`millstream graph`: the plan as a picture."""
+"""`millstream graph`: the topology as a drawing."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from millstream.cli.pipelines import ConfigFile, PipelineFile, load_or_fail
 
 
 class Drawing(StrEnum):
-    """Where the picture is going."""
+    """The kind of drawing."""
 
     tree = "tree"
     mermaid = "mermaid"
@@ -21,9 +21,9 @@ class Drawing(StrEnum):
 def graph(
     pipeline: PipelineFile,
     config: ConfigFile = None,
-    format: Annotated[Drawing | None, typer.Option(help="Default: a tree on a terminal, mermaid in a pipe.", show_default=False)] = None,
+    format: Annotated[Drawing | None, typer.Option(help="Default: `tree` on a terminal, `mermaid` in a pipe.", show_default=False)] = None,
 ) -> None:
-    """Draw a pipeline."""
+    """Draw the nodes of a pipeline."""
     from millstream.plan import diagram
 
     topology = load_or_fail(pipeline, config, {})

@@ -1,4 +1,4 @@
-"""`millstream init`: a pipeline to start from. Each template passes `check` and carries a test; the default one runs as it is."""
+"""`millstream init`: write a pipeline from a template. Each template passes `check` and has a test; the default one runs at once."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ _DEFAULT = "start"
 
 
 def template_names() -> list[str]:
-    """The templates, the default one first."""
+    """The names of the templates; the default one is first."""
     names = [entry.name.removesuffix(".yaml") for entry in files("millstream.cli").joinpath("templates").iterdir()]
     return sorted((name for name in names if not name.startswith("_")), key=lambda name: (name != _DEFAULT, name))
 
 
 def init(
-    name: Annotated[str, typer.Argument(help="The pipeline's name; also the file's.")] = "pipeline",
+    name: Annotated[str, typer.Argument(help="The name of the pipeline and of its file.")] = "pipeline",
     template: Annotated[
         str,
-        typer.Option("--template", "-t", help="What to start from: start, kafka, postgres-cdc or windows.", autocompletion=template_names),
+        typer.Option("--template", "-t", help="The template: start, kafka, postgres-cdc or windows.", autocompletion=template_names),
     ] = _DEFAULT,
-    list_: Annotated[bool, typer.Option("--list", help="Show the templates and leave.")] = False,
-    force: Annotated[bool, typer.Option(help="Overwrite a file that is there.")] = False,
+    list_: Annotated[bool, typer.Option("--list", help="List the templates and exit.")] = False,
+    force: Annotated[bool, typer.Option(help="Overwrite an existing file.")] = False,
 ) -> None:
-    """Write a pipeline to start from."""
+    """Write a new pipeline file from a template."""
     if list_:
         print("\n".join(f"{each:<14}{_summary(_text(each))}" for each in template_names()))
         return
@@ -40,11 +40,11 @@ def init(
     if not name.replace("-", "_").replace(".", "_").isidentifier():
         raise UsageError(Diagnostic("MS017", f"`{name}` cannot be the name of a pipeline", help="use letters, digits, `_`, `-` and dots"))
     if path.exists() and not force:
-        raise UsageError(Diagnostic("MS001", f"`{path}` is there already", help="choose another name, or `--force` overwrites it"))
+        raise UsageError(Diagnostic("MS001", f"`{path}` exists already", help="choose another name, or overwrite it with `--force`"))
     _write_schema()
     path.write_text(_text(template).replace("NAME", name), encoding="utf-8")
     print(path)
-    _tell_next(path, _text(template))
+    _print_next_steps(path, _text(template))
 
 
 def _text(template: str) -> str:
@@ -52,12 +52,12 @@ def _text(template: str) -> str:
 
 
 def _summary(text: str) -> str:
-    """The second line of a template says what it does."""
+    """The description of a template: its second line."""
     return text.splitlines()[1].removeprefix("# ")
 
 
 def _write_schema() -> None:
-    """Editors complete and check the file by it."""
+    """Write the JSON Schema, with which editors complete and check the file."""
     import json
 
     from millstream.spec.json_schema import pipeline_schema
@@ -67,10 +67,10 @@ def _write_schema() -> None:
     schema.write_text(json.dumps(pipeline_schema()), encoding="utf-8")
 
 
-def _tell_next(path: Path, text: str) -> None:
+def _print_next_steps(path: Path, text: str) -> None:
     server = next((name for name in ("kafka", "postgres") if f"millstream dev {name}" in text), "")
     steps = [(f"millstream dev {server}", "start a server, in another terminal")] if server else []
-    steps += [(f"millstream run {path}", "run it"), (f"millstream test {path}", "run its test"), (f"millstream graph {path}", "look at it")]
+    steps += [(f"millstream run {path}", "run it"), (f"millstream test {path}", "run its test"), (f"millstream graph {path}", "draw it")]
     width = max(len(command) for command, _ in steps)
     for index, (command, what) in enumerate(steps):
         narrate(f"{'next:' if index == 0 else '     '}  {command:<{width}}  {what}")

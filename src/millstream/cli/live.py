@@ -1,4 +1,4 @@
-"""The view of a running pipeline: one table on a terminal, redrawn several times a second. Without a terminal there is `EventLog`."""
+"""The live view of a run: a table on a terminal, updated several times per second. Without a terminal, `EventLog` takes its place."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _UNITS = ((86400, "days"), (3600, "h"), (60, "min"), (1, "s"))
 
 
 class Screen:
-    """The part of the terminal that is redrawn: one table, or one below the other."""
+    """The updated part of the terminal: one table for each pipeline, one below the other."""
 
     def __init__(self) -> None:
         self._display: Any = None
         self._parts: dict[str, Any] = {}
 
     def put(self, name: str, part: Any) -> None:
-        """Show a pipeline's part; the first one opens the view."""
+        """Show the table of a pipeline. The first call opens the view."""
         from rich.console import Console, Group
         from rich.live import Live as Display
 
@@ -42,7 +42,7 @@ class Screen:
         self._display.update(Group(*self._parts.values()))
 
     def drop(self, name: str) -> None:
-        """Show a pipeline's part no more."""
+        """Remove the table of a pipeline."""
         from rich.console import Group
 
         self._parts.pop(name, None)
@@ -50,14 +50,14 @@ class Screen:
             self._display.update(Group(*self._parts.values()), refresh=True)
 
     def close(self) -> None:
-        """Take the view off the terminal."""
+        """Remove the view from the terminal."""
         display, self._display = self._display, None
         if display is not None:
             display.stop()
 
 
 class Live:
-    """Shows snapshots of one pipeline. Several can share a screen: each line that is said names its pipeline then."""
+    """Shows the snapshots of one pipeline. Several can share a screen; then each note starts with the name of its pipeline."""
 
     def __init__(self, topology: Topology, screen: Screen | None = None) -> None:
         self._topology = topology
@@ -66,7 +66,7 @@ class Live:
         self._noted = 0
         self._shown = False
         self.running = False
-        """Whether there are epochs by now that a stop could wait for."""
+        """Whether Spark has started, so that a stop waits for an epoch."""
 
     def __enter__(self) -> Live:
         from rich.spinner import Spinner
@@ -79,30 +79,31 @@ class Live:
         self.close()
 
     def close(self) -> None:
-        """Take the view off the terminal."""
+        """Remove the view from the terminal."""
         self._shown = False
         self._screen.close()
 
-    def say(self, text: str) -> None:
+    def add_note(self, text: str) -> None:
+        """Print a note about the whole run above the table."""
         print(f"{self._prefix}{text}", file=sys.stderr)
 
-    def failed(self, found: Sequence[Diagnostic]) -> None:
-        """Told by whoever shows the error."""
-        self._leave()
+    def fail(self, found: Sequence[Diagnostic]) -> None:
+        """Remove the table. The caller shows the errors."""
+        self._remove()
 
-    def ended(self, report: Report) -> None:
-        """Told by the summary."""
-        self._leave()
+    def end(self, report: Report) -> None:
+        """Remove the table. The caller prints the summary."""
+        self._remove()
 
-    def _leave(self) -> None:
-        """What has ended is not shown any more; the others of the screen go on."""
+    def _remove(self) -> None:
+        """Remove the table of this pipeline; other pipelines on the screen stay."""
         self._shown = False
         self._screen.drop(self._topology.name)
 
     def update(self, snapshot: Snapshot) -> None:
         self.running = snapshot.state == "running"
         for note in snapshot.notes[self._noted :]:
-            self.say(note)
+            self.add_note(note)
         self._noted = len(snapshot.notes)
         if self._shown:
             self._rates.add(
@@ -145,7 +146,7 @@ def _behind(query: QueryFacts) -> str:
 
 
 def _legend(snapshot: Snapshot) -> str:
-    """What the words mean."""
+    """The explanation of the words in the view."""
     waiting = (
         "waiting: rows that the source has and no epoch has read; "
         if any(facts.waiting is not None for facts in snapshot.nodes.values())
@@ -155,7 +156,7 @@ def _legend(snapshot: Snapshot) -> str:
 
 
 def _rate(rows: float) -> str:
-    """Slow streams have a rate, too."""
+    """A rate as text, with a decimal for slow streams."""
     return f"{rows:,.0f}" if rows >= 10 or rows == 0 else f"{rows:.1f}"
 
 
@@ -167,11 +168,11 @@ def _watermark(query: QueryFacts) -> str:
 
 
 def ago(seconds: float) -> str:
-    """A distance in time, in the unit that people would use."""
+    """The distance from now to a time, such as `5 min ago`."""
     return f"{span(seconds)} ago" if seconds >= 0 else f"{span(-seconds)} ahead"
 
 
 def span(seconds: float) -> str:
-    """A length of time, in whole units."""
+    """A duration in whole units, such as `5 min`."""
     size, unit = next((size, unit) for size, unit in _UNITS if seconds >= 2 * size or size == 1)
     return f"{seconds / size:,.0f} {unit}"

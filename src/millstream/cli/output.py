@@ -1,4 +1,4 @@
-"""How the command line speaks: diagnostics with colour on a terminal, plain in a pipe, never a stack trace unless asked for."""
+"""The output of commands: diagnostics with colour on a terminal and without it in a pipe; a stack trace only with `--debug`."""
 
 from __future__ import annotations
 
@@ -13,18 +13,19 @@ _SHOWN = 20
 
 
 class Format(StrEnum):
-    """For people or for machines."""
+    """The format of a result: `text` for people, `json` for programs."""
 
     text = "text"
     json = "json"
 
 
 def narrate(text: str) -> None:
+    """Print a message that is not part of the result, on stderr."""
     print(text, file=sys.stderr)
 
 
 def show(diagnostics: Iterable[Diagnostic]) -> None:
-    """Print diagnostics on stderr, the first twenty."""
+    """Print the first twenty diagnostics on stderr, and the number of the others."""
     found = list(diagnostics)
     colour = _colour()
     for diagnostic in found[:_SHOWN]:
@@ -35,7 +36,7 @@ def show(diagnostics: Iterable[Diagnostic]) -> None:
 
 
 def fail(error: BaseException, debug: bool) -> int:
-    """Report a failure; the exit code that it stands for."""
+    """Print a failure, and return its exit code."""
     if debug:
         traceback.print_exception(error)
     if not isinstance(error, MillstreamError):
@@ -51,7 +52,7 @@ def fail(error: BaseException, debug: bool) -> int:
     show(error.diagnostics)
     codes = dict.fromkeys(diagnostic.code for diagnostic in error.diagnostics)
     if len(codes) == 1:
-        narrate(f"millstream explain {next(iter(codes))} says more")
+        narrate(f"more about this error: millstream explain {next(iter(codes))}")
     return error.exit_code
 
 

@@ -1,4 +1,4 @@
-"""Options that several commands share, and how they load a pipeline."""
+"""Options that several commands have, and the function that loads a pipeline."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from millstream.cli.completion import pipeline_files
+from millstream.cli.folders import find_pipelines
 from millstream.cli.output import show
-from millstream.errors import Diagnostic, UsageError
+from millstream.errors import Diagnostic, SpecError, UsageError
 
 if TYPE_CHECKING:
     from millstream.plan.topology import Topology
@@ -19,7 +20,9 @@ if TYPE_CHECKING:
 PipelineFile = Annotated[Path, typer.Argument(help="The pipeline's YAML file.", show_default=False, autocompletion=pipeline_files)]
 ConfigFile = Annotated[
     Path | None,
-    typer.Option("--config", help="Connections and settings. Default: millstream.yaml beside the pipeline.", show_default=False),
+    typer.Option(
+        "--config", help="The file with connections and settings. Default: millstream.yaml in the pipeline's folder.", show_default=False
+    ),
 ]
 SettingFlags = Annotated[
     list[str] | None,
@@ -32,19 +35,27 @@ def load_or_fail(
     config: Path | None,
     flags: Mapping[str, str],
     warn: bool = True,
-    tell: Callable[[Iterable[Diagnostic]], None] = show,
+    show_warnings: Callable[[Iterable[Diagnostic]], None] = show,
 ) -> Topology:
-    """The plan; all its errors as one exception otherwise."""
+    """The topology of a pipeline file, or an exception with all errors."""
     from millstream.spec.loader import load
 
+    if path.is_dir():
+        raise SpecError(_folder_given(path))
     loaded = load(path, environ=os.environ, config=config, flags=flags)
     if warn and not loaded.errors:
-        tell(loaded.warnings)
+        show_warnings(loaded.warnings)
     return loaded.require()
 
 
+def _folder_given(folder: Path) -> Diagnostic:
+    files = find_pipelines([folder]).files
+    example = f", such as `{files[0]}`; `millstream check {folder}` checks all pipelines in the folder" if files else ""
+    return Diagnostic("MS001", f"`{folder}` is a folder, not a pipeline file", help=f"name a pipeline file{example}")
+
+
 def setting_flags(pairs: list[str] | None, **named: str | None) -> dict[str, str]:
-    """`--set a.b=c` and the flags that have names of their own."""
+    """The settings of `--set a.b=c` and of options such as `--master`."""
     found = {key.replace("__", "."): value for key, value in named.items() if value is not None}
     for pair in pairs or []:
         key, equals, value = pair.partition("=")

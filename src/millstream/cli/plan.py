@@ -1,4 +1,4 @@
-"""`millstream plan`: what a run would do, and what changed since the last one, before anything runs."""
+"""`millstream plan`: show what a run would do, and what has changed since the last run."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ def plan(
     pipeline: PipelineFile,
     config: ConfigFile = None,
     set_: SettingFlags = None,
-    offline: Annotated[bool, typer.Option(help="Do not start Spark: columns and types as far as they are known without it.")] = False,
+    offline: Annotated[bool, typer.Option(help="Do not start Spark. Columns that only Spark can determine are not shown then.")] = False,
     format: Annotated[Format, typer.Option(help="`json` prints one object on stdout.")] = Format.text,
 ) -> None:
-    """Show queries, columns and settings of a pipeline, and what changed since its last run."""
+    """Show the queries, columns and settings of a pipeline, and what has changed since its last run."""
     from millstream.cli.plan_text import document, text
     from millstream.engine.offline.preview import require, view
 
     topology = load_or_fail(pipeline, config, setting_flags(set_), warn=False)
     if not offline and format is Format.text:
-        narrate("asking Spark …")
+        narrate("analysing the plan with Spark …")
     seen = view(topology, analyse=not offline)
     show(finding for finding in seen.findings if finding.level == "warning")
     if format is Format.json:

@@ -1,4 +1,4 @@
-"""What `millstream plan` prints: for people, and as plain data."""
+"""The output of `millstream plan`: as text, and as a JSON object."""
 
 from __future__ import annotations
 
@@ -18,11 +18,12 @@ if TYPE_CHECKING:
     from millstream.plan.settings import Settings
     from millstream.plan.topology import Connection, Topology
 
-_WAYS = 8
-"""Paths to a root that are shown."""
+_MAX_PATHS = 8
+"""The maximum number of paths to a root that are shown."""
 
 
 def document(seen: PlanView) -> dict[str, Any]:
+    """The plan as a JSON object."""
     return {
         "pipeline": seen.topology.name,
         "queries": [
@@ -54,33 +55,36 @@ def document(seen: PlanView) -> dict[str, Any]:
 
 
 def text(seen: PlanView) -> str:
+    """The plan as text."""
     lines = [f"pipeline {seen.topology.name}", ""]
     for query in seen.queries:
         progress = f"epoch {query.committed} is committed" if query.committed >= 0 else "not started yet"
         lines.append(f"query {query.plan.name} ({progress})")
-        lines += [f"  {way}" for way in _ways(query.plan)]
+        lines += [f"  {path}" for path in _paths(query.plan)]
         lines += [f"  {name}: {promise.replace('_', ' ')}" for name, promise in guarantees(query.plan, seen.topology.settings).items()]
-        lines += _time(query.plan)
-        lines += [f"  {name} looks rows up in {', '.join(tables)}" for name, tables in _tables(query.plan, seen.topology).items()]
+        lines += _state(query.plan)
+        lines += [f"  {name} looks up rows in {', '.join(tables)}" for name, tables in _tables(query.plan, seen.topology).items()]
         lines += [f"  {'!' if change.breaking else '~'} {change.text}" for change in query.changes]
         if any(change.breaking for change in query.changes):
             sinks = ", ".join(node.name for node in query.plan.sinks)
-            lines.append(f"  ! progress cannot stay: a run needs --reset {query.plan.name}, and {sinks} will receive rows again")
+            lines.append(
+                f"  ! the change does not fit the checkpoint: a run needs --reset {query.plan.name}, and {sinks} will receive rows again"
+            )
     return "\n".join([*lines, "", *_reads(seen), "", *_columns(seen), "", *_settings(seen.topology)])
 
 
-def _ways(plan: QueryPlan) -> list[str]:
-    """The paths of rows: from the sources to the root, and from there to the sinks; in one line each where there is one source."""
+def _paths(plan: QueryPlan) -> list[str]:
+    """The paths of rows from the sources to the root, and from the root to the sinks. With one source, each line has the whole path."""
     above = paths_to_root(plan)
     single = above[0] if len(above) == 1 else ()
-    lines = [] if single else [" → ".join(path) for path in above[:_WAYS]]
-    lines += [f"… and {len(above) - _WAYS} more ways to {plan.root.name}"] if len(above) > _WAYS else []
+    lines = [] if single else [" → ".join(path) for path in above[:_MAX_PATHS]]
+    lines += [f"… and {len(above) - _MAX_PATHS} more paths to {plan.root.name}"] if len(above) > _MAX_PATHS else []
     for sink in plan.sinks:
         path = path_to_sink(plan, sink)
         if path:
             lines.append(f"{' → '.join((*single[:-1], *path))}  ⇒  {sink.name}")
-        bad, late = ([node.name for node in nodes] for nodes in (plan.nodes_rejecting_to(sink), plan.late_rows_of(sink)))
-        lines += [f"{what} rows of {', '.join(nodes)}  ⇒  {sink.name}" for what, nodes in (("bad", bad), ("late", late)) if nodes]
+        dead_letters = (("rejects", plan.nodes_rejecting_to(sink)), ("late rows", plan.late_rows_of(sink)))
+        lines += [f"{what} of {', '.join(node.name for node in nodes)}  ⇒  {sink.name}" for what, nodes in dead_letters if nodes]
     filled = [(node, path_to_sink(plan, node)) for node in plan.filling]
     return lines + [f"{' → '.join((*single[:-1], *path))}  ⇒  {node.name} (dynamic table)" for node, path in filled]
 
@@ -90,12 +94,12 @@ def _tables(plan: QueryPlan, topology: Topology) -> dict[str, tuple[str, ...]]:
 
 
 def _reads(seen: PlanView) -> list[str]:
-    """How often every source is read."""
+    """How often each source is read."""
     lines = ["sources"]
     for source in seen.topology.sources:
         reads = reads_of(source, [query.plan for query in seen.queries])
-        told = ", ".join(f"{_times(count)} by query {name}" for name, count in reads.items())
-        lines.append(f"  {source.name}: read per epoch {told}" if reads else f"  {source.name}: not read")
+        shown = ", ".join(f"{_times(count)} by query {name}" for name, count in reads.items())
+        lines.append(f"  {source.name}: read per epoch {shown}" if reads else f"  {source.name}: not read")
     return lines
 
 
@@ -104,26 +108,26 @@ def _times(count: int) -> str:
 
 
 def guarantees(plan: QueryPlan, settings: Settings) -> dict[str, str]:
-    """Sink → what it promises, with the options that it has."""
+    """Sink → its guarantee with its options."""
     return {node.name: promise(node.component, settings) for node in plan.sinks if isinstance(node.component, Sink)}
 
 
-def _time(plan: QueryPlan) -> list[str]:
-    """What a query with state goes by."""
+def _state(plan: QueryPlan) -> list[str]:
+    """The nodes with state, and the columns that the watermark comes from."""
     if not plan.stateful:
         return []
-    remembering = ", ".join(node.name for node in plan.above if node.stateful)
-    mode = "results once, when they have closed" if plan.output_mode == "append" else "results again whenever they change"
+    nodes = ", ".join(node.name for node in plan.above if node.stateful)
+    mode = "each result once, when it has closed" if plan.output_mode == "append" else "a result again whenever it changes"
     clocks = [f"{node.name}.{node.options.event_time.column}" for node in plan.clocks if node.options.event_time]
     delays = [f"{clock} ({plan.delay_ms(node.name) / 1000:g} s behind)" for clock, node in zip(clocks, plan.clocks, strict=True)]
-    held = "; held back to the end, since the input is bounded" if plan.held and delays else ""
-    return [f"  remembers: {remembering}; {mode}", *([f"  goes by: {', '.join(delays)}{held}"] if delays else [])]
+    held = "; held back until the bounded input ends" if plan.held and delays else ""
+    return [f"  state in: {nodes}; {mode}", *([f"  watermark from: {', '.join(delays)}{held}"] if delays else [])]
 
 
 def _columns(seen: PlanView) -> list[str]:
     lines = ["columns"]
     for node in seen.topology.ordered():
-        if node.kind == "sink" or branches_of(node):  # a route's rows are seen in its branches alone
+        if node.kind == "sink" or branches_of(node):  # the branches of a route have its columns
             continue
         schema = seen.schemas.get(node.name)
         shown = ", ".join(f"{name} {kind}" for name, kind in types.columns(schema).items()) if schema is not None else "known when it runs"
@@ -142,14 +146,14 @@ def _settings(topology: Topology) -> list[str]:
 
 
 def settings_of(topology: Topology) -> list[tuple[str, Any, str]]:
-    """Setting, value and the place it comes from."""
+    """Name, value and origin of each setting."""
     values = _flat(topology.settings.model_dump(mode="json", by_alias=True))
     values["checkpoint"] = checkpoint_of(topology)
     return [(name, value, topology.origins.get(name, "default")) for name, value in values.items() if value is not None]
 
 
 def options_of(connection: Connection) -> list[tuple[str, Any, str]]:
-    """Option of a connection, value and the place it comes from; secrets are not shown."""
+    """Name, value and origin of each option of a connection. Secrets are hidden."""
     values = _flat(mask_option("", connection.options))
     return [(name, value, connection.origins.get(name, "pipeline")) for name, value in values.items()]
 

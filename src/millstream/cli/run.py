@@ -1,4 +1,4 @@
-"""`millstream run`: run a pipeline, show it while it runs, say what happened."""
+"""`millstream run`: run a pipeline, show its progress, and print a summary or a report."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from millstream.cli.events import LogFormat, LogLevel
 from millstream.cli.folders import find_pipelines
 from millstream.cli.output import Format, narrate, show
 from millstream.cli.pipelines import ConfigFile, SettingFlags, load_or_fail, setting_flags
-from millstream.cli.telling import Telling, catch_signals
+from millstream.cli.run_output import RunOutput
+from millstream.cli.signals import catch_signals
 from millstream.errors import MillstreamError, SpecError
 
 if TYPE_CHECKING:
@@ -28,35 +29,39 @@ def run(
     pipelines: Annotated[
         list[Path],
         typer.Argument(
-            help="The pipeline's YAML file. Several, or a folder, share one Spark.", show_default=False, autocompletion=pipeline_files
+            help="The pipeline's YAML file. Several files, or those of a folder, share one Spark.",
+            show_default=False,
+            autocompletion=pipeline_files,
         ),
     ],
     config: ConfigFile = None,
-    checkpoint: Annotated[str | None, typer.Option(help="Where progress is kept.", show_default=False)] = None,
+    checkpoint: Annotated[str | None, typer.Option(help="The folder of the checkpoint.", show_default=False)] = None,
     trigger: Annotated[str | None, typer.Option(help="continuous, available_now, or an interval such as 10s.", show_default=False)] = None,
     master: Annotated[str | None, typer.Option(help="Spark's master, such as local[2] or spark://host:7077.", show_default=False)] = None,
     profile: Annotated[str | None, typer.Option(help="auto, short, long or small.", show_default=False)] = None,
     set_: SettingFlags = None,
     reset: Annotated[
-        list[str] | None, typer.Option(help="Start this query anew: its sinks receive rows again.", show_default=False)
+        list[str] | None, typer.Option(help="Start this query from the beginning: its sinks receive rows again.", show_default=False)
     ] = None,
-    again: Annotated[bool, typer.Option(help="Repeat a job that is done: read its bounded input again, from the start.")] = False,
+    again: Annotated[bool, typer.Option(help="Repeat a job that is done: read its bounded inputs again from the start.")] = False,
     accept_change: Annotated[bool, typer.Option(help="Finish a half-done epoch with the changed plan.")] = False,
-    redeliver: Annotated[bool, typer.Option(help="Repeat the epochs that a sink's target lacks, for that sink alone.")] = False,
-    accept_target: Annotated[bool, typer.Option(help="Go on although a sink's target lacks epochs; the report names them.")] = False,
-    accept_replay: Annotated[bool, typer.Option(help="Finish a half-done epoch with the rows as they are now.")] = False,
+    redeliver: Annotated[bool, typer.Option(help="Repeat the epochs that the target of a sink lacks, for that sink only.")] = False,
+    accept_target: Annotated[
+        bool, typer.Option(help="Continue although the target of a sink lacks epochs. The report names them.")
+    ] = False,
+    accept_replay: Annotated[bool, typer.Option(help="Finish a half-done epoch with the rows that its inputs have now.")] = False,
     format: Annotated[
-        Format, typer.Option(help="`json` prints the report on stdout; rows of `print` sinks go to stderr then.")
+        Format, typer.Option(help="`json` prints the report on stdout, and the rows of `print` sinks on stderr.")
     ] = Format.text,
     log_format: Annotated[
-        LogFormat | None, typer.Option(help="One line per event instead of the live view. Default: text, without a terminal.")
+        LogFormat | None, typer.Option(help="Print one line per event instead of the live view. Default without a terminal: text.")
     ] = None,
-    log_level: Annotated[LogLevel, typer.Option(help="Write only events of this level or above.")] = LogLevel.info,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No live view, no events, no summary: errors only.")] = False,
+    log_level: Annotated[LogLevel, typer.Option(help="Print only events of this level or a higher one.")] = LogLevel.info,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only: no live view, no events, no summary.")] = False,
 ) -> None:
-    """Run a pipeline. Ctrl-C stops it after the running epoch; twice stops it now.
+    """Run a pipeline. Ctrl-C stops it after the running epoch; a second Ctrl-C stops it now.
 
-    Several pipelines run side by side in one Spark. One that fails leaves the others alone; the exit code is that of the worst.
+    Several pipelines run at the same time in one Spark. If one fails, the others continue. The exit code is that of the worst failure.
     """
     from millstream.plan.run_options import RunOptions
 
@@ -75,38 +80,38 @@ def run(
         checked=True,
         flags=True,
     )
-    telling = Telling(format, log_format, LogLevel.error if quiet else log_level, quiet)
+    output = RunOutput(format, log_format, LogLevel.error if quiet else log_level, quiet)
     if len(found.files) > 1:
         from millstream.cli.run_several import run_several
 
-        run_several(found, config, flags, wanted, telling)
+        run_several(found.files, config, flags, wanted, output)
     else:
-        _run_one(found.files[0], config, flags, wanted, telling)
+        _run_one(found.files[0], config, flags, wanted, output)
 
 
-def _run_one(pipeline: Path, config: Path | None, flags: dict[str, str], wanted: RunOptions, telling: Telling) -> None:
+def _run_one(pipeline: Path, config: Path | None, flags: dict[str, str], wanted: RunOptions, output: RunOutput) -> None:
     from millstream.cli.summary import summary
     from millstream.registry import engine
 
-    lines = telling.lines(pipeline.stem)
+    log = output.error_log(pipeline.stem)
     try:
-        topology = load_or_fail(pipeline, config, flags, tell=lines.tell if lines else show)
+        topology = load_or_fail(pipeline, config, flags, show_warnings=log.add_diagnostics if log else show)
     except MillstreamError as error:
-        raise telling.told(error, lines) from None
-    view = telling.view(topology)
+        raise output.exception_for(error, log) from None
+    view = output.view_of(topology)
     stop, received = threading.Event(), catch_signals([view])
     received.on_first = stop.set
     try:
-        with view, telling.free_stdout():
-            report: Report = engine()().run(topology, replace(wanted, watch=view.update, tell=view.say, stop=stop))
+        with view, output.reserve_stdout():
+            report: Report = engine()().run(topology, replace(wanted, watch=view.update, tell=view.add_note, stop=stop))
     except MillstreamError as error:
-        if lines is None and not telling.quiet:
-            view.failed(error.diagnostics)
-        raise telling.told(error, lines) from error.__cause__
-    if telling.format is Format.json:
+        if log is None and not output.quiet:
+            view.fail(error.diagnostics)
+        raise output.exception_for(error, log) from error.__cause__
+    if output.format is Format.json:
         print(json.dumps(report.as_dict()))
-    view.ended(report)
-    if telling.summarises:
+    view.end(report)
+    if output.has_summary:
         narrate(summary(topology, report))
     if received.number:
         raise typer.Exit(128 + received.number)

@@ -1,4 +1,4 @@
-"""`millstream run` with several pipelines: all are loaded and checked before anything starts, then they run side by side in one Spark."""
+"""`millstream run` with several pipelines: all files are loaded and checked first, then the pipelines run at the same time in one Spark."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any, TextIO
 import typer
 
 from millstream.cli.output import Format, fail, narrate, show
-from millstream.cli.telling import Telling, catch_signals
+from millstream.cli.run_output import RunOutput
+from millstream.cli.signals import catch_signals
 from millstream.errors import Diagnostic, MillstreamError, SpecError, UsageError
 
 if TYPE_CHECKING:
     from millstream.cli.events import EventLog
-    from millstream.cli.folders import Found
     from millstream.cli.live import Live
     from millstream.engine.several import Outcome
     from millstream.plan.run_options import RunOptions
@@ -29,38 +29,38 @@ if TYPE_CHECKING:
 _BUG = 70
 """The exit code of a pipeline whose outcome was never reported."""
 _WORST_FIRST = (70, 1, 78, 75, 143, 130)
-"""Exit codes; what may work later is better than what will not."""
+"""Exit codes. A temporary failure is better than a permanent one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """One of the pipelines."""
+    """One of the pipelines, with its view."""
 
     topology: Topology
     view: Live | EventLog
     stop: threading.Event = field(default_factory=threading.Event)
 
 
-def run_several(found: Found, config: Path | None, flags: Mapping[str, str], wanted: RunOptions, telling: Telling) -> None:
-    """Run the pipelines; the exit code is that of the worst."""
+def run_several(files: Sequence[Path], config: Path | None, flags: Mapping[str, str], wanted: RunOptions, output: RunOutput) -> None:
+    """Run the pipelines. The exit code is that of the worst failure."""
     from millstream.engine.several import run_together
 
-    _refuse_single(flags, wanted)
-    members = _members(_load(found, config, flags, telling), telling)
+    _refuse_single_options(flags, wanted)
+    members = _members(_load(files, config, flags, output), output)
     received = catch_signals([member.view for member in members])
     received.on_first = lambda: _stop(members)
     stdout, codes = sys.stdout, dict.fromkeys(range(len(members)), _BUG)
 
-    def ended(index: int, outcome: Outcome) -> None:
-        codes[index] = _told(members[index], outcome, telling, stdout)
+    def finish(index: int, outcome: Outcome) -> None:
+        codes[index] = _print_outcome(members[index], outcome, output, stdout)
 
-    with ExitStack() as views, telling.free_stdout():
+    with ExitStack() as views, output.reserve_stdout():
         for member in members:
             views.enter_context(member.view)
-        run_together([(member.topology, _options(member, wanted)) for member in members], ended)
-    found_codes = [*codes.values(), 128 + received.number if received.number else 0]
-    if any(found_codes):
-        raise typer.Exit(next((code for code in _WORST_FIRST if code in found_codes), max(found_codes)))
+        run_together([(member.topology, _options(member, wanted)) for member in members], finish)
+    exit_codes = [*codes.values(), 128 + received.number if received.number else 0]
+    if any(exit_codes):
+        raise typer.Exit(next((code for code in _WORST_FIRST if code in exit_codes), max(exit_codes)))
 
 
 def _stop(members: Sequence[Member]) -> None:
@@ -68,71 +68,69 @@ def _stop(members: Sequence[Member]) -> None:
         member.stop.set()
 
 
-def _refuse_single(flags: Mapping[str, str], wanted: RunOptions) -> None:
-    """Flags that are about one pipeline."""
+def _refuse_single_options(flags: Mapping[str, str], wanted: RunOptions) -> None:
+    """Refuse options that only one pipeline can have."""
     given = [*(["--checkpoint"] if "checkpoint" in flags else []), *(["--reset"] if wanted.reset else [])]
     if given:
-        message = f"`{given[0]}` is about one pipeline, and there are several"
+        message = f"`{given[0]}` applies to one pipeline, but there are several"
         raise UsageError(Diagnostic("MS173", message, help="run that pipeline alone"))
 
 
-def _load(found: Found, config: Path | None, flags: Mapping[str, str], telling: Telling) -> list[Topology]:
-    """All plans, or all mistakes of all files at once."""
+def _load(files: Sequence[Path], config: Path | None, flags: Mapping[str, str], output: RunOutput) -> list[Topology]:
+    """The topologies of all files, or an exception with the errors of all files."""
     from millstream.rules.several import conflicts
     from millstream.spec.loader import load
 
-    loaded = {path: load(path, environ=os.environ, config=config, flags=flags) for path in found.files}
-    found = found.without(part for each in loaded.values() for part in each.included)
-    chosen = [loaded[path] for path in found.files]
-    errors = [error for each in chosen for error in each.errors]
-    topologies = [each.topology for each in chosen if each.topology is not None]
-    lines = telling.lines("")
+    loaded = [load(path, environ=os.environ, config=config, flags=flags) for path in files]
+    errors = [error for each in loaded for error in each.errors]
+    topologies = [each.topology for each in loaded if each.topology is not None]
+    log = output.error_log("")
     if errors or (errors := conflicts(topologies)):
-        raise telling.told(SpecError(errors), lines)
-    warnings = [warning for each in chosen for warning in each.warnings]
-    (lines.tell if lines else show)(warnings)
+        raise output.exception_for(SpecError(errors), log)
+    warnings = [warning for each in loaded for warning in each.warnings]
+    (log.add_diagnostics if log else show)(warnings)
     return topologies
 
 
-def _members(topologies: Sequence[Topology], telling: Telling) -> list[Member]:
+def _members(topologies: Sequence[Topology], output: RunOutput) -> list[Member]:
     screen = None
-    if telling.is_live:
+    if output.is_live:
         from millstream.cli.live import Screen
 
         screen = Screen()
-    return [Member(topology, telling.view(topology, screen)) for topology in topologies]
+    return [Member(topology, output.view_of(topology, screen)) for topology in topologies]
 
 
 def _options(member: Member, wanted: RunOptions) -> RunOptions:
-    return replace(wanted, watch=member.view.update, tell=member.view.say, stop=member.stop)
+    return replace(wanted, watch=member.view.update, tell=member.view.add_note, stop=member.stop)
 
 
-def _told(member: Member, outcome: Outcome, telling: Telling, stdout: TextIO) -> int:
-    """Say what came of a pipeline; its exit code."""
+def _print_outcome(member: Member, outcome: Outcome, output: RunOutput, stdout: TextIO) -> int:
+    """Print the report or the errors of a pipeline, and return its exit code."""
     from millstream.cli.summary import summary
     from millstream.observe.report import Report
 
     name = member.topology.name
     if isinstance(outcome, Report):
-        if telling.format is Format.json:
+        if output.format is Format.json:
             print(json.dumps(outcome.as_dict()), file=stdout, flush=True)
-        member.view.ended(outcome)
-        if telling.summarises:
+        member.view.end(outcome)
+        if output.has_summary:
             narrate(summary(member.topology, outcome))
         return 0
     found: Sequence[Diagnostic] = outcome.diagnostics if isinstance(outcome, MillstreamError) else ()
-    if telling.format is Format.json:
+    if output.format is Format.json:
         print(json.dumps(_failure(name, found)), file=stdout, flush=True)
-    lines = telling.lines(name)
-    if lines is not None and isinstance(outcome, MillstreamError):
-        lines.tell(found)
+    log = output.error_log(name)
+    if log is not None and isinstance(outcome, MillstreamError):
+        log.add_diagnostics(found)
         return outcome.exit_code
-    if not telling.quiet:
-        member.view.failed(found)
+    if not output.quiet:
+        member.view.fail(found)
     narrate(f"✗ {name} failed")
     return fail(outcome, debug="--debug" in sys.argv)
 
 
 def _failure(name: str, found: Sequence[Diagnostic]) -> dict[str, Any]:
-    """What stands in the place of a report."""
+    """The JSON object of a failed pipeline, instead of a report."""
     return {"pipeline": name, "state": "failed", "errors": [each.as_dict() for each in found]}

@@ -1,4 +1,4 @@
-"""`millstream state`: what a stopped pipeline remembers, row by row."""
+"""`millstream state`: the state of a stopped pipeline, row by row."""
 
 from __future__ import annotations
 
@@ -12,31 +12,32 @@ import typer
 from millstream.cli.output import Format, narrate
 from millstream.cli.pipelines import ConfigFile, PipelineFile, SettingFlags, load_or_fail, setting_flags
 
-state = typer.Typer(help="Look at the state of stopped pipelines.", no_args_is_help=True)
+state = typer.Typer(help="Show the state of stopped pipelines.", no_args_is_help=True)
 
 
 @state.callback()
 def _group() -> None:
-    """What stateful nodes remember."""
+    """Group the commands for state."""
 
 
 @state.command()
 def show(
     pipeline: PipelineFile,
-    node: Annotated[str, typer.Argument(help="A node that keeps state.", show_default=False)],
+    node: Annotated[str, typer.Argument(help="A node with state.", show_default=False)],
     key: Annotated[
-        list[str] | None, typer.Option(help="Only this key: VALUE, in the order of its columns, or COLUMN=VALUE.", show_default=False)
+        list[str] | None,
+        typer.Option(help="Show only this key: VALUE or COLUMN=VALUE, repeated for each column of the key.", show_default=False),
     ] = None,
-    limit: Annotated[int, typer.Option(min=1, help="The most rows that are shown.")] = 20,
+    limit: Annotated[int, typer.Option(min=1, help="The maximum number of rows.")] = 20,
     config: ConfigFile = None,
     set_: SettingFlags = None,
-    format: Annotated[Format, typer.Option(help="`json` prints one object per row, as in a pipe.")] = Format.text,
+    format: Annotated[Format, typer.Option(help="`json` prints one object per row. This is the default in a pipe.")] = Format.text,
 ) -> None:
-    """Show the state of a node after the last committed epoch: a table in a terminal, JSON lines in a pipe."""
+    """Show the state of a node after the last committed epoch: a table on a terminal, JSON lines in a pipe."""
     from millstream.engine.offline.state_view import view
 
     topology = load_or_fail(pipeline, config, setting_flags(set_), warn=False)
-    rows, more = view(topology, node, tuple(key or ()), limit, lambda: narrate("asking Spark …"))
+    rows, more = view(topology, node, tuple(key or ()), limit, lambda: narrate("reading the state with Spark …"))
     if format is Format.json or not sys.stdout.isatty():
         for row in rows:
             print(json.dumps(row, default=_plain, ensure_ascii=False))
@@ -58,7 +59,7 @@ def _table(rows: list[dict[str, Any]]) -> None:
 
 
 def _flat(row: dict[str, Any]) -> dict[str, Any]:
-    """Key and value side by side; a name that both have says whose it is."""
+    """The fields of key and value in one row. A name that both have gets the prefix `key.` or `value.`."""
     flat: dict[str, Any] = {}
     for part, value in row.items():
         fields = value if isinstance(value, dict) and part in {"key", "value"} else {part: value}
@@ -67,7 +68,7 @@ def _flat(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _text(value: Any) -> str:
-    """A cell. Values of aggregates that collect rows are bytes in a form of Spark's own: their size says more than they do."""
+    """The text of a cell. Bytes are shown by their size: the state of aggregates that collect rows is in an internal format of Spark."""
     if isinstance(value, bytes):
         return f"{len(value):,} bytes"
     if isinstance(value, dict | list):

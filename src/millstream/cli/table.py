@@ -1,4 +1,4 @@
-"""`millstream table`: look into dynamic tables and edit them, while pipelines run or not."""
+"""`millstream table`: show and edit the rows of dynamic tables, also while pipelines run."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ import typer
 from millstream.cli.output import Format, narrate
 from millstream.cli.pipelines import ConfigFile, PipelineFile, SettingFlags, load_or_fail, setting_flags
 
-table = typer.Typer(help="Look into dynamic tables, and edit them while pipelines run.", no_args_is_help=True)
+table = typer.Typer(help="Show and edit the rows of dynamic tables, also while pipelines run.", no_args_is_help=True)
 Name = Annotated[str, typer.Argument(metavar="TABLE", help="The node's name in the pipeline.", show_default=False)]
 Keys = Annotated[list[str], typer.Argument(metavar="KEY…", help="Keys.", show_default=False)]
-AsFormat = Annotated[Format, typer.Option(help="`json` prints one object per row, as in a pipe.")]
+AsFormat = Annotated[Format, typer.Option(help="`json` prints one object per row. This is the default in a pipe.")]
 
 
 @table.callback()
 def _group() -> None:
-    """Rows of dynamic tables."""
+    """Group the commands for dynamic tables."""
 
 
 @table.command("list")
 def list_(
     pipeline: PipelineFile,
     name: Name,
-    limit: Annotated[int, typer.Option(min=1, help="The most rows that are shown.")] = 100,
+    limit: Annotated[int, typer.Option(min=1, help="The maximum number of rows.")] = 100,
     config: ConfigFile = None,
     set_: SettingFlags = None,
     format: AsFormat = Format.text,
 ) -> None:
-    """Show rows of a table, by key."""
+    """Show the first rows of a table."""
     from millstream.lookups.edits import open_table
 
     with open_table(load_or_fail(pipeline, config, setting_flags(set_), warn=False), name) as edited:
@@ -50,7 +50,7 @@ def get(
     set_: SettingFlags = None,
     format: AsFormat = Format.text,
 ) -> None:
-    """Show the rows of keys. Exit code 1 when one of them has none."""
+    """Show the rows with these keys. The exit code is 1 when a key has no row."""
     from millstream.lookups.edits import open_table
 
     with open_table(load_or_fail(pipeline, config, setting_flags(set_), warn=False), name) as edited:
@@ -70,7 +70,7 @@ def put(
     config: ConfigFile = None,
     set_: SettingFlags = None,
 ) -> None:
-    """Write one row, in place of the one with the same key. Columns that are not given are null."""
+    """Write one row. It replaces the row with the same key. Columns without a value are null."""
     from millstream.lookups.edits import open_table
 
     with open_table(load_or_fail(pipeline, config, setting_flags(set_), warn=False), name) as edited:
@@ -80,12 +80,12 @@ def put(
 
 @table.command()
 def delete(pipeline: PipelineFile, name: Name, keys: Keys, config: ConfigFile = None, set_: SettingFlags = None) -> None:
-    """Remove the rows of keys."""
+    """Delete the rows with these keys."""
     from millstream.lookups.edits import open_table
 
     with open_table(load_or_fail(pipeline, config, setting_flags(set_), warn=False), name) as edited:
-        gone = edited.delete(keys)
-    narrate(f"✓ {name}: {gone} {'row' if gone == 1 else 'rows'} removed")
+        deleted = edited.delete(keys)
+    narrate(f"✓ {name}: {deleted} {'row' if deleted == 1 else 'rows'} deleted")
 
 
 @table.command()
@@ -96,7 +96,7 @@ def load(
     config: ConfigFile = None,
     set_: SettingFlags = None,
 ) -> None:
-    """Write all rows of a CSV file, in place of those with the same keys. An empty field is null."""
+    """Write all rows of a CSV file. They replace rows with the same keys. An empty field is null."""
     from millstream.lookups.edits import open_table
 
     with open_table(load_or_fail(pipeline, config, setting_flags(set_), warn=False), name) as edited:

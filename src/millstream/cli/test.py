@@ -22,7 +22,7 @@ def test(
     config: ConfigFile = None,
     format: Annotated[Format, typer.Option(help="`json` prints one object on stdout.")] = Format.text,
 ) -> None:
-    """Run the tests that pipelines carry under `tests:`."""
+    """Run the tests in the section `tests` of pipeline files."""
     from millstream.spec.loader import case_problems
 
     topologies = [load_or_fail(path, config, {}) for path in pipelines]
@@ -30,7 +30,7 @@ def test(
     if problems:
         raise SpecError(problems)
     if not any(topology.tests for topology in topologies):
-        narrate("no tests: add some under `tests:`")
+        narrate("there are no tests: add a section `tests` to the pipeline")
         return
     from millstream.testing import run
     from millstream.testing.cases import run_case
@@ -66,7 +66,7 @@ def _text(outcome: Outcome) -> str:
     place = f" ({outcome.case.span.file}:{outcome.case.span.line})" if outcome.case.span else ""
     lines = [f"✗ {name}{place}"]
     for node, difference in outcome.differences.items():
-        lines.append(f"  {node}  (- expected and missing, + came and not expected)")
+        lines.append(f"  {node}  (- expected but missing, + present but not expected)")
         lines += [f"    {line}" for line in difference]
     return "\n".join(lines)
 

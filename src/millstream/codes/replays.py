@@ -7,7 +7,7 @@ from millstream.codes.code import Code
 REPLAYS: dict[str, Code] = {
     "MS140": Code(
         "a target lacks epochs that were committed to it",
-        "The checkpoint remembers which epochs a sink has received, and the ledger in the target says less: the target was restored "
+        "The checkpoint records which epochs a sink has received, and the ledger in the target says less: the target was restored "
         "from an older copy, emptied, or the pipeline points to another one. Continuing would leave an unnoticed hole.",
         "Restore the target or point to the right one. `--redeliver` repeats the missing epochs for it and for no other sink; "
         "`--accept-target` continues without them and names them in the report; `--reset QUERY` starts anew.",

@@ -1,1 +1,1 @@
-"""Facts about a run as plain data: what the engine records, and what terminals, tests and web pages show."""
+"""Facts about a run as plain data: the engine records them; terminals, tests and web pages show them."""

@@ -1,6 +1,7 @@
-"""Counts of a run, per node and per epoch, and the one place where they are added up.
+"""Counts of a run, per node and per epoch, and the recorder that adds them up.
 
-The engine records; everybody else takes a snapshot. Counts come from what Spark and the sinks report anyway: no job is run for them.
+The engine records facts; everything else reads snapshots. The counts come from the reports of Spark and of the sinks: no Spark job runs
+only for a count.
 """
 
 from __future__ import annotations
@@ -18,16 +19,16 @@ State = Literal["starting", "running", "flushing", "restarting", "stopping", "do
 
 @dataclass(frozen=True, slots=True)
 class WatermarkFacts:
-    """How far event time has come in a query."""
+    """The watermark of a query."""
 
     at_ms: int
     """The watermark, in milliseconds since 1970."""
     lag_seconds: float
-    """How far it is behind the wall clock."""
+    """The distance to the wall clock."""
     slowest: str
-    """The input that holds it back."""
+    """The input with the smallest watermark."""
     spread_seconds: float = 0.0
-    """How far the fastest input is ahead of it."""
+    """The distance to the input with the largest watermark."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +36,10 @@ class StateFacts:
     """The state of a query."""
 
     rows: int
-    """Keys, or rows of a join."""
+    """Number of keys, or of rows in a join."""
     memory_bytes: int
     disk_bytes: int | None = None
-    """Size of the state's files, where the store tells."""
+    """Size of the state's files, if the state store reports it."""
 
     def __str__(self) -> str:
         return f"{plural(self.rows, 'row')}, {self.memory_bytes >> 20:,} MB"
@@ -46,7 +47,7 @@ class StateFacts:
 
 @dataclass(frozen=True, slots=True)
 class EpochFacts:
-    """What one epoch did."""
+    """The results of one epoch."""
 
     query: str
     number: int
@@ -56,41 +57,41 @@ class EpochFacts:
     rejected: Mapping[str, int]
     """node → rejects"""
     skipped: tuple[str, ...] = ()
-    """Sinks that held the epoch already."""
+    """Sinks whose target had the epoch already."""
     committed: tuple[str, ...] = ()
-    """Sinks that have written it."""
+    """Sinks that have committed the epoch."""
     late: Mapping[str, int] = field(default_factory=dict)
-    """node → rows that came too late"""
+    """node → late rows"""
     watermark: WatermarkFacts | None = None
     lost: Mapping[str, int] = field(default_factory=dict)
-    """source → rows that were gone before they were read"""
+    """source → rows that the system deleted before they were read"""
 
 
 @dataclass(frozen=True, slots=True)
 class NodeFacts:
-    """Totals of one node in this run. None where nothing counts. A metric is one field here, and one call of `Recorder.add`."""
+    """Totals of one node in this run; None means not counted. A metric is one field here, and one call of `Recorder.add`."""
 
     kind: Kind = "transform"
     guarantee: str = ""
-    """What a sink promises."""
+    """The guarantee of a sink."""
     rows_in: int | None = metric(None, "rows in", report="always", column="always", phrase={"sink": "wrote {}"}, total={"sink": "written"})
     rows_out: int | None = metric(
         None, "rows out", report="always", column="always", phrase={"source": "read {}", "transform": "passed {}"}, total={"source": "read"}
     )
     rejected: int = metric(0, "rejected", report="always", column="always", unit="rejected row", phrase="{}", warning=True)
     late: int = metric(0, "late", report="always", column="when not zero", unit="late row", phrase="{}", total="late", warning=True)
-    """Rows that came after their result had closed."""
+    """Rows that arrived after their result had closed."""
     state: StateFacts | None = metric(None, "state", report="when known", column="when known", phrase="state: {}")
     epochs: int | None = metric(None, "epochs", unit="epoch", report="when known")
     """Epochs that a sink has committed."""
     waiting: int | None = metric(None, "waiting", report="when known", column="when known", total="waiting")
-    """Rows that were in the source and not yet read, when the last epoch was planned."""
-    lost: int = metric(0, "lost", unit="message", phrase="{} lost before they were read")
-    """Rows that were gone before they were read."""
+    """Rows that the source had and no epoch had read, when the last epoch was planned."""
+    lost: int = metric(0, "lost", unit="message", phrase="{} lost before reading")
+    """Rows that the system deleted before they were read."""
     hits: int | None = metric(None, "hits", unit="hit", report="when known", phrase="{}")
-    """Rows that a lookup found a match for."""
+    """Rows for which a lookup found a match."""
     misses: int | None = metric(None, "misses", unit="row", report="when known", phrase="{} without a match")
-    """Rows without one."""
+    """Rows for which a lookup found no match."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,14 +105,14 @@ class QueryFacts:
     restarts: int = 0
     rows_per_second: float = 0.0
     lag_seconds: float = 0.0
-    """How long the rows of the epoch in progress have been waiting to be committed; 0 between epochs."""
+    """How long the rows of the running epoch have waited for their commit; 0 between epochs."""
     watermark: WatermarkFacts | None = None
     state: State = "starting"
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The run at one moment."""
+    """The facts of a run at one moment."""
 
     pipeline: str
     state: State
@@ -119,20 +120,20 @@ class Snapshot:
     nodes: Mapping[str, NodeFacts] = field(default_factory=dict)
     queries: Mapping[str, QueryFacts] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
-    """Sentences worth telling: a restart, a changed plan, an end that had come before."""
+    """Messages for the user, such as a restart, a changed plan, or a job that was done already."""
 
 
 class Caution(str):
-    """A note about something that went wrong and may go right by itself."""
+    """A note that is a warning."""
 
     __slots__ = ()
 
 
 class Restart(Caution):
-    """A query, or all of them, will start again after a pause."""
+    """A note that one query or all queries will start again after a pause."""
 
     query: str
-    """Empty: all of them, with Spark itself."""
+    """The name of the query; empty when Spark and all queries start again."""
     reason: str
     attempt: int
     seconds: float
@@ -145,7 +146,7 @@ class Restart(Caution):
 
 
 class Recorder:
-    """Adds facts up. Safe to use from the epochs' threads and the one that watches."""
+    """Adds up facts. It is thread-safe: several queries record, and another thread takes snapshots."""
 
     def __init__(self, pipeline: str) -> None:
         self._lock = threading.Lock()
@@ -171,19 +172,19 @@ class Recorder:
             self._snapshot = replace(self._snapshot, notes=(*self._snapshot.notes, text))
 
     def warn(self, text: str) -> None:
-        """A note that an operator should look at."""
+        """Add a note that is a warning."""
         self.note(Caution(text))
 
     def restart(self, why: Restart) -> None:
-        """One query starts again or, when Spark itself does, all of them."""
+        """Record that one query starts again or, if Spark does, all queries."""
         self.note(why)
         with self._lock:
             if why.query:
                 self._update(why.query, state="restarting", restarts=self._query(why.query).restarts + 1)
 
     def read(self, query: str, rows: Mapping[str, int | None]) -> None:
-        """Rows that came out of sources. Each query reads all of them: the one that has come farthest tells how many there were. A
-        count that is missing once is missing for good.
+        """Record rows that a query has read from sources. Each query reads all rows of a source, so the total is the largest one of any
+        query. If one count of a query is unknown, its total stays unknown.
         """
         with self._lock:
             for name, count in rows.items():
@@ -226,14 +227,14 @@ class Recorder:
             )
 
     def set(self, name: str, kind: Kind | None = None, **values: object) -> None:
-        """Facts of a node that are no sums: its state, what waits, what it promises."""
+        """Set facts of a node that are not added up: its state, its waiting rows, its guarantee."""
         with self._lock:
             before = self._snapshot.nodes.get(name, NodeFacts())
             after = replace(before, kind=kind or before.kind, **values)  # type: ignore[arg-type]  # the callers name fields of NodeFacts
             self._snapshot = replace(self._snapshot, nodes={**self._snapshot.nodes, name: after})
 
     def add(self, name: str, kind: Kind | None = None, **counts: int) -> None:
-        """Counts of a node that are added up."""
+        """Add to the counts of a node."""
         with self._lock:
             self._add(name, kind, **counts)
 

@@ -1,4 +1,4 @@
-"""What a run did, once it is over."""
+"""The report of a finished run."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from millstream.observe.metrics import metrics_of
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Report:
-    """The last snapshot, and where the time went."""
+    """The last snapshot of a run, and the duration of its phases."""
 
     snapshot: Snapshot
     checkpoint: str
@@ -20,8 +20,8 @@ class Report:
 
     def __str__(self) -> str:
         """The run in one line."""
-        said = f"{self.pipeline} {self.state} in {self.seconds:.1f} s, epochs: {self.epochs}, rows written: {self.rows_written}"
-        return "; ".join([said, *self.notes])
+        line = f"{self.pipeline} {self.state} in {self.seconds:.1f} s, epochs: {self.epochs}, rows written: {self.rows_written}"
+        return "; ".join([line, *self.notes])
 
     def __repr__(self) -> str:
         return f"Report({self})"
@@ -56,7 +56,7 @@ class Report:
 
     @property
     def rows_read(self) -> int:
-        """Rows that came out of the sources."""
+        """Rows that the sources delivered."""
         return sum(facts.rows_out or 0 for facts in self.nodes.values() if facts.kind == "source")
 
     @property
@@ -65,7 +65,7 @@ class Report:
         return sum(facts.rows_in or 0 for facts in self.nodes.values())
 
     def as_dict(self) -> dict[str, object]:
-        """Plain data, for machines."""
+        """The report as plain data, for `--format json`."""
         return {
             "pipeline": self.pipeline,
             "state": self.state,

@@ -109,10 +109,10 @@ def called_functions_exist(topology: Topology, schemas: Schemas) -> Iterator[Dia
 
 def _queries(node: Node) -> Iterator[tuple[tuple[str, ...], str, int]]:
     """The SQL of a node: its option, the query, and the column in the first line where the option's text begins."""
-    options = node.component.model_dump(include={"sql", "where", "columns", "aggregate"})
+    options = node.component.model_dump(include={"sql", "where", "columns", "aggregate", "routes"})
     if node.component.type == "sql":
         yield ("sql",), options["sql"], 0
-    if node.component.type in {"filter", "select", "with_columns", "window", "aggregate"}:
+    if node.component.type in {"filter", "select", "with_columns", "window", "aggregate", "route"}:
         start = "SELECT "
         for field, value in options.items():
             for name, text in value.items() if isinstance(value, dict) else [("", value)]:

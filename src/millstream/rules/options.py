@@ -40,9 +40,6 @@ def logins_are_encrypted(topology: Topology, schemas: Schemas) -> Iterator[Diagn
 
 
 def _diagnostic(node: AnyNode, problem: Problem) -> Diagnostic:
-    span = (
-        node.text_place(problem.field, line=problem.line, column=problem.column, width=problem.width)
-        if problem.line
-        else node.place(*problem.field.split("."))
-    )
+    path = problem.field.split(".")
+    span = node.text_place(*path, line=problem.line, column=problem.column, width=problem.width) if problem.line else node.place(*path)
     return Diagnostic(problem.code, f"{node.kind} `{node.name}`: {problem.message}", span, problem.level, help=problem.help, node=node.name)

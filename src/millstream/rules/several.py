@@ -30,10 +30,20 @@ def conflicts(topologies: Sequence[Topology]) -> list[Diagnostic]:
 def _same(one: Topology, other: Topology) -> Iterator[Diagnostic]:
     if one.name == other.name:
         help_ = "give one of them another `name`; or run them one by one"
-        yield Diagnostic("MS173", f"two pipelines are called `{one.name}`, in `{one.directory}` and in `{other.directory}`", help=help_)
+        places = [_file_of(one), _file_of(other)]
+        first, second = places if places[0] != places[1] else [str(one.directory), str(other.directory)]
+        yield Diagnostic("MS173", f"two pipelines are called `{one.name}`: in `{first}` and in `{second}`", help=help_)
     elif checkpoint_of(one) == checkpoint_of(other):
         message = f"pipelines `{one.name}` and `{other.name}` would use the same checkpoint: `{checkpoint_of(one)}`"
         yield Diagnostic("MS173", message, help="leave `checkpoint` out, or give each its own")
+
+
+def _file_of(topology: Topology) -> str:
+    """The pipeline's file: the one with its nodes; the folder when nodes of several files in it were included."""
+    spans = [each.span for each in (*topology.nodes, *topology.functions, *topology.tests) if each.span is not None]
+    own = dict.fromkeys(span.file for span in spans if Path(span.file).absolute().parent == topology.directory.absolute())
+    files = [file for file in own if Path(file).stem == topology.name] or list(own)
+    return files[0] if len(files) == 1 else str(topology.directory)
 
 
 def _settings(topologies: Sequence[Topology]) -> Iterator[Diagnostic]:

@@ -14,17 +14,19 @@ from millstream.spec.variables import interpolate
 
 INCLUDE = "include"
 SHARED = ("sources", "transforms", "sinks", "functions", "connections")
-"""The sections of an included file. Name, settings and tests belong to the pipeline itself."""
+"""The sections of an included file."""
+OWN = ("name", "description", "settings", "tests")
+"""What only the pipeline's own file has."""
 
 
 class Includes:
     """Merges the files that a pipeline includes."""
 
     def __init__(self, pipeline: Path, environ: Mapping[str, str], problems: list[Diagnostic]) -> None:
-        self._folder, self._environ, self._problems = pipeline.parent, environ, problems
+        self._pipeline, self._folder, self._environ, self._problems = pipeline, pipeline.parent, environ, problems
         self._unread = 0
-        self.files: dict[Path, None] = {}
-        """The files that have been merged; a file that is included twice is merged once."""
+        self._merged: set[Path] = set()
+        """A file that is included twice is merged once."""
 
     def merge(self, root: Map, path: Path, above: tuple[Path, ...] = ()) -> Map:
         """The tree with everything that it includes."""
@@ -33,8 +35,8 @@ class Includes:
             try:
                 found = find_own(name, self._folder, "the included file")
                 self._refuse_circle(found, here, name)
-                if found.resolve() not in self.files:
-                    self.files[found.resolve()] = None
+                if found.resolve() not in self._merged:
+                    self._merged.add(found.resolve())
                     root = self._join(root, self.merge(self._read(found, name), found, here))
             except SpecError as error:
                 self._problems += error.diagnostics
@@ -57,8 +59,11 @@ class Includes:
         if not isinstance(tree, Map):
             raise SpecError(Diagnostic("MS005", f"the included file `{path}` is not a map with {_section_names()}", name.span))
         for key, span in tree.keys.items():
-            if key not in (*SHARED, INCLUDE) and not key.startswith("x-"):
-                self._problems.append(unknown_field(key, "an included file", span, (*SHARED, INCLUDE)))
+            if key in OWN:
+                help_ = f"move it to `{self._pipeline}`; an included file can have {_section_names()} and `{INCLUDE}`"
+                self._problems.append(Diagnostic("MS006", f"an included file cannot have `{key}`", span, help=help_))
+            elif key not in (*SHARED, INCLUDE) and not key.startswith("x-"):
+                self._problems.append(unknown_field(key, "an included file", span, (*SHARED, INCLUDE, *OWN)))
         filled = interpolate(tree, self._environ, self._problems)
         assert isinstance(filled, Map)
         return filled

@@ -35,8 +35,6 @@ class Loaded:
 
     topology: Topology | None
     diagnostics: tuple[Diagnostic, ...]
-    included: tuple[Path, ...] = ()
-    """The files that it includes."""
 
     @property
     def errors(self) -> tuple[Diagnostic, ...]:
@@ -99,7 +97,7 @@ class _Loader:
         checked = check(topology, dict.fromkeys(builder.unclear_names))
         findings = [*self._unknown_inputs(builder, topology), *without_echoes(checked, topology, builder, self.problems)]
         findings = [_at_name(finding, root) for finding in findings]
-        return Loaded(topology, tuple(dict.fromkeys([*self.problems, *findings])), tuple(self.includes.files))
+        return Loaded(topology, tuple(dict.fromkeys([*self.problems, *findings])))
 
     def _branch(self, name: str) -> Transform:
         branch: Transform = self.registry.find("transform", "branch")(branch=name)  # type: ignore[misc]  # a class

@@ -15,7 +15,10 @@ from pydantic_core import ErrorDetails
 from millstream.errors import Diagnostic, OptionError, Span, nearest
 from millstream.secrets import is_secret_name
 from millstream.spec.commas import split_texts
-from millstream.spec.tree import Map, Tree, descend, locate
+from millstream.spec.tree import Map, Tree, descend, locate, locate_in_text
+from millstream.sql.check.expressions import expression_fault
+from millstream.sql.check.query import place_between
+from millstream.sql.check.syntax import Fault
 
 _WANTED = {
     "int_parsing": "a whole number",
@@ -34,7 +37,7 @@ _WANTED = {
     "set_type": "a list",
     "callable_type": "a function",
 }
-_CODES = {"duration": "MS009", "size": "MS009", "column_type": "MS015", "expression": "MS027"}
+_CODES = {"duration": "MS009", "size": "MS009", "column_type": "MS015"}
 
 
 def diagnose(
@@ -106,7 +109,9 @@ def _own(location: tuple[Any, ...], tree: Tree, prefix: tuple[Any, ...], models:
 
 
 def _is_redundant(place: tuple[Any, ...], detail: ErrorDetails, placed: list[tuple[tuple[Any, ...], ErrorDetails]]) -> bool:
-    """If a value may have several types, only the type that it resembles is reported."""
+    """If a value may have several types, only the type that it resembles is reported; a text resembles an expression, not a list."""
+    if detail["type"] in _WANTED and any(other == place and each["type"] == "expression" for other, each in placed):
+        return True
     speaking = {"missing", "extra_forbidden", "value_error"}
     deeper = (other for other, _ in placed if len(other) > len(place) and other[: len(place)] == place)
     return detail["type"] not in speaking and bool(place) and any(deeper)
@@ -133,6 +138,8 @@ def _diagnostic(
     if kind == "missing":
         return Diagnostic("MS007", f"{what} needs `{name}`", locate(tree, place[:-1], key=True))
     span = locate(tree, place)
+    if kind == "expression":
+        return _not_an_expression(str(detail["input"]), place, tree, f"`{name}` in {what}")
     if kind in _CODES:
         return Diagnostic(_CODES[kind], f"`{name}` in {what}: {detail['msg']}", span)
     if kind == "value_error":
@@ -148,6 +155,13 @@ def _diagnostic(
     sentence = f"must be {wanted}{got}" if wanted else f"{detail['msg'][0].lower()}{detail['msg'][1:]}{got}"
     help_ = _as_a_map(name, detail["input"], place, models) if wanted == "a map" else ""
     return Diagnostic("MS008", f"`{name}` in {what} {sentence}", span, help=help_)
+
+
+def _not_an_expression(text: str, place: tuple[Any, ...], tree: Tree, option: str) -> Diagnostic:
+    fault = expression_fault(text) or Fault("not understood")
+    at = place_between(text, fault.start, fault.end)
+    span = locate_in_text(tree, place, at.line, at.column, fault.end - fault.start) if fault.end else locate(tree, place)
+    return Diagnostic("MS027", f"{option} is not an expression: {fault.reason}", span, help=fault.help)
 
 
 def _as_a_map(name: str, given: Any, place: tuple[Any, ...], models: list[type[BaseModel]]) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import yaml
@@ -163,8 +163,10 @@ class TreeReader:
             content = [self._line(start.line + 1 + i) for i in range(node.value.rstrip("\n").count("\n") + 1)]
             indent = min((len(text) - len(text.lstrip()) for text in content if text.strip()), default=0)
             yield from (self._span(start.line + 1 + i, indent, len(text)) for i, text in enumerate(content))
-        elif node.start_mark.line == node.end_mark.line:
-            yield self._span(start.line, start.column + (1 if node.style in {"'", '"'} else 0), node.end_mark.column)
+        elif start.line == node.end_mark.line:
+            quote = 1 if node.style in {"'", '"'} else 0
+            if self._line(start.line)[start.column + quote :].startswith(node.value):  # escapes would move the columns
+                yield self._span(start.line, start.column + quote, node.end_mark.column)
 
     def _line(self, number: int) -> str:
         return self._lines[number] if number < len(self._lines) else ""
@@ -210,6 +212,16 @@ def locate(tree: Tree, path: tuple[Any, ...], key: bool = False) -> Span:
         elif isinstance(tree, Items) and isinstance(step, int) and step < len(tree.items):
             tree = tree.items[step]
     return tree.span
+
+
+def locate_in_text(tree: Tree, path: tuple[Any, ...], line: int, column: int, width: int) -> Span:
+    """The position of a part of a text, by line and column in that text from 1; of the whole text when its lines have no positions."""
+    text = descend(tree, path)
+    if not isinstance(text, Scalar) or not 0 < line <= len(text.lines):
+        return locate(tree, path)
+    base = text.lines[line - 1]
+    start = base.column + column - 1
+    return replace(base, column=start, end=start + max(1, width))
 
 
 def _children(node: Any) -> Iterator[Any]:

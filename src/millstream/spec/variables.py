@@ -42,4 +42,5 @@ def _fill_in(scalar: Scalar, environ: Mapping[str, str], problems: list[Diagnost
         return match[3] or ""
 
     text = _VARIABLE.sub(value, scalar.value)
-    return replace(scalar, value=resolve(text) if scalar.plain else text)
+    lines = scalar.lines if len(scalar.lines) > 1 else ()  # a text on one line no longer has the columns of the file
+    return replace(scalar, value=resolve(text) if scalar.plain else text, lines=lines)

@@ -12,8 +12,9 @@ from millstream.plan.changelog import op_of
 from millstream.plan.components import NodeContext, Problem, Transform
 from millstream.plan.options import Expression
 from millstream.sql.analysed.isolation import isolate_rejects
+from millstream.sql.check.expressions import row_problems
 from millstream.sql.check.query import Query, freeze_clock
-from millstream.sql.expressions import only_schema, quote, row_problems
+from millstream.sql.expressions import only_schema, quote
 from millstream.sql.rewrites.changelog import names_op, outcome, passing
 
 if TYPE_CHECKING:

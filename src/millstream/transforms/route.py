@@ -18,8 +18,9 @@ from millstream.plan.branches import DEFAULT
 from millstream.plan.components import NodeContext, Problem, Transform
 from millstream.plan.options import Expression
 from millstream.sql.analysed.isolation import isolate_rejects
+from millstream.sql.check.expressions import row_problems
 from millstream.sql.check.query import Query, freeze_clock
-from millstream.sql.expressions import only_schema, row_problems, types_of
+from millstream.sql.expressions import only_schema, types_of
 from millstream.sql.rewrites.changelog import names_op
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ _PLACE = f"monotonically_increasing_id() & {(1 << 33) - 1}L AS place"
 
 class PrintSink(Sink):
     """Shows rows: as a table on a terminal, as one JSON object per line when the output goes to a file or a program. The pipeline's
-    store remembers the printed epochs, so a repeated epoch is normally not shown again.
+    store records the printed epochs, so a repeated epoch is normally not shown again.
     """
 
     type: ClassVar[str] = "print"

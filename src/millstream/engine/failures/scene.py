@@ -43,7 +43,8 @@ class Scene:
         node, context = self.author, self.context
         if node is None or context is None:
             return None
-        for option, text in _texts(node):
+        likely = sorted(_texts(node), key=lambda pair: (not context.statement.startswith(pair[1]), context.fragment not in pair[1]))
+        for option, text in likely:
             if at := context.within(text):
                 width = len(context.fragment.splitlines()[0]) if context.fragment else 1
                 return node.text_place(*option, line=at[0], column=at[1], width=width)
@@ -56,7 +57,7 @@ class Scene:
 def _texts(node: AnyNode) -> list[tuple[tuple[str, ...], str]]:
     """The options of a node that hold SQL, each with its text."""
     found: list[tuple[tuple[str, ...], str]] = []
-    for option in ("sql", "where", "columns", "aggregate"):
+    for option in ("sql", "where", "columns", "aggregate", "routes"):
         value = getattr(node.component, option, None)
         if isinstance(value, str):
             found.append(((option,), value))

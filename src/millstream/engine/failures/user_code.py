@@ -6,9 +6,11 @@ import re
 
 from millstream.engine.failures.scene import Scene
 from millstream.errors import Diagnostic
-from millstream.plan.nodes import TransformNode
+from millstream.plan.functions import FunctionRef
+from millstream.plan.nodes import AnyNode, TransformNode
 from millstream.sql.rewrites.calls import mentions
 from millstream.worker import marks
+from millstream.worker.mistakes import is_mistake
 
 _FRAME = re.compile(r'File "([^"]+)", line (\d+), in (\S+)(?:\n\s+(?!File)([^\n]+))?')
 _KEYED = {
@@ -16,6 +18,8 @@ _KEYED = {
     marks.STATE: ("MS077", "declare the state as it was and add another, or `--reset QUERY` starts anew without state"),
 }
 _ON_ERROR = "`on_error: drop` leaves such rows out, `on_error: {dead_letter: SINK}` keeps them"
+_VALUE = "WrongValueError"
+"""The exception for a result whose columns are right, but not a value of one row."""
 
 
 def refused_row(text: str, scene: Scene) -> Diagnostic | None:
@@ -45,8 +49,9 @@ def function_of_sql(text: str, scene: Scene) -> Diagnostic | None:
         help_ = "return one value per row, of the declared type, or correct `returns`"
         message = f"{named} returned a value that does not match its declaration: {wrong[1].strip()}"
         return Diagnostic("MS064", message, place, help=help_, node=node, cause=name)
-    help_ = "correct the function, or let it return null for what it cannot handle"
-    message = f"{named} raised {_exception_line(text, mark.start())}"
+    raised = _exception_line(text, mark.start())
+    help_ = _correct(text) + ("" if is_mistake(raised) else ", or let it return null for what it cannot handle")
+    message = f"{named} raised {raised}"
     return Diagnostic("MS063", message, place, detail=_user_frame(text), help=help_, node=node, cause=name)
 
 
@@ -60,16 +65,16 @@ def function_of_node(text: str, scene: Scene) -> Diagnostic | None:
     place, key = scene.place(node, "function"), marks.find(marks.AT_KEY, text)
     at_key = f"key: {key[1]}" if key else ""
     if wrong := marks.find(marks.WRONG_SCHEMA, text):
-        help_ = f"return what is declared, or correct `{'output' if node and node.component.type == 'process' else 'schema'}`"
+        option = "output" if node and node.component.type == "process" else "schema"
+        help_ = f"let {_function(node)} return what is declared, or correct `{option}`" + (f"; {_ON_ERROR}" if _VALUE in text else "")
         return Diagnostic("MS064", f"`{name}`: {wrong[1].strip()}", place, detail=at_key, help=help_, node=name)
     for kind, (code, help_) in _KEYED.items():
         if found := marks.find(kind, text):
             return Diagnostic(code, f"`{name}`: {found[1].strip()}", place, detail=_user_frame(text), help=help_, node=name)
     detail = "\n".join(part for part in (at_key, _user_frame(text)) if part)
-    help_ = "`on_error: drop` or `{dead_letter: SINK}` lets the good rows pass"
-    return Diagnostic(
-        "MS063", f"the function of `{name}` raised {_exception_line(text, mark.start())}", place, detail=detail, help=help_, node=name
-    )
+    raised = _exception_line(text, mark.start())
+    help_ = _correct(text) + ("" if is_mistake(raised) else f"; if rows are at fault, {_ON_ERROR}")
+    return Diagnostic("MS063", f"the function of `{name}` raised {raised}", place, detail=detail, help=help_, node=name)
 
 
 def unstarted_worker(text: str, scene: Scene) -> Diagnostic | None:
@@ -95,13 +100,31 @@ def _exception_line(text: str, before: int) -> str:
     return _last_line(text[:before]) or _last_line(text)
 
 
+def _correct(text: str) -> str:
+    """The advice to correct the function, at the line that raised."""
+    frame = _own_frame(text)
+    return f"correct the function at {frame[1]}:{frame[2]}" if frame else "correct the function"
+
+
+def _function(node: AnyNode | None) -> str:
+    """A node's function with its place, as far as it is known here."""
+    function = getattr(node.component, "function", None) if node else None
+    return f"`{function.line or function.reference}`" if isinstance(function, FunctionRef) else "the function"
+
+
 def _user_frame(text: str) -> str:
     """The user's own frame, with its line; empty when it is not among the frames."""
-    frames = [match for match in _FRAME.finditer(text) if not _foreign(match[1])]
-    if not frames:
+    frame = _own_frame(text)
+    if frame is None:
         return ""
-    file, line, name, code = frames[-1].groups()
+    file, line, name, code = frame.groups()
     return f"{file}:{line} in {name}" + (f"\n    {code.strip()}" if code else "")
+
+
+def _own_frame(text: str) -> re.Match[str] | None:
+    """The last frame in the user's code."""
+    frames = [match for match in _FRAME.finditer(text) if not _foreign(match[1])]
+    return frames[-1] if frames else None
 
 
 def _last_line(text: str) -> str:

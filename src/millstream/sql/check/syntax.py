@@ -2,10 +2,12 @@
 
 The parser does not know all of Spark's SQL, so text that it does not understand may be valid. Certain errors are those of any SQL parser:
 open quotes or parentheses, an end inside a condition, a first word that begins no query, and a misspelled keyword where the parser stops.
+What is special to a single expression is in `expressions.py`.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from difflib import get_close_matches
 from itertools import pairwise
@@ -27,6 +29,14 @@ _AFTER_A_LIST = {
     TokenType.R_PAREN,
 }
 _QUOTES = {"'": "'", '"': '"', "`": "`"}
+_COMPARISONS = {TokenType.EQ, TokenType.NEQ, TokenType.GT, TokenType.GTE, TokenType.LT, TokenType.LTE, TokenType.LIKE, TokenType.RLIKE}
+_BINARY = {*_COMPARISONS, TokenType.AND, TokenType.OR, TokenType.SLASH, TokenType.MOD}
+"""Operators with a value on both sides, always."""
+_OPERATORS = {*_BINARY, TokenType.PLUS, TokenType.DASH, TokenType.STAR}
+_NESTED_TYPES = {"ARRAY", "MAP", "STRUCT"}
+_ARGUMENT = re.compile(r"Required keyword: '(\w+)' missing for")
+_ARGUMENTS = {"high": "`AND` and a value"}
+"""Parts of an expression by the parser's names; any other is a value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,14 +51,16 @@ class Fault:
 
 
 def fault_of(text: str, error: ParseError | TokenError, tokens: tuple[Token, ...]) -> Fault:
-    """What is wrong; certain causes first."""
-    details: list[dict[str, Any]] = getattr(error, "errors", [])
-    if not details:
-        return _open_quote(text)
-    end = _offset(text, details[0]["line"], details[0]["col"])
-    start = max(0, end - len(details[0]["highlight"]))
+    """What is wrong with a query; certain causes first."""
+    if not (detail := detail_of(error)):
+        return open_quote(text)
+    start, end = place_in(text, detail)
     return (
-        _wrong_start(tokens) or _unbalanced_brackets(tokens) or _misspelt_keyword(tokens, start) or _parsers(text, details[0], start, end)
+        _wrong_start(tokens)
+        or unbalanced_brackets(tokens)
+        or _misspelt_keyword(tokens, start)
+        or lonely_operator(tokens)
+        or parsers_fault(text, detail, start, end)
     )
 
 
@@ -73,11 +85,11 @@ def _wrong_start(tokens: tuple[Token, ...]) -> Fault | None:
     if not tokens or tokens[0].text.upper() in _STARTS:
         return None
     word = tokens[0]
-    help_ = _did_you_mean(word.text) or "a query begins with `SELECT` or `WITH`"
+    help_ = did_you_mean(word.text) or "a query begins with `SELECT` or `WITH`"
     return Fault(f"a query cannot begin with `{word.text}`", word.start, word.end + 1, help_, True)
 
 
-def _open_quote(text: str) -> Fault:
+def open_quote(text: str) -> Fault:
     opened, at = "", 0
     for index, letter in enumerate(text):
         if not opened and letter in _QUOTES:
@@ -89,7 +101,7 @@ def _open_quote(text: str) -> Fault:
     return Fault(f"a text begins with {opened} and does not end", at, at + 1, f"close it with {opened}", True)
 
 
-def _unbalanced_brackets(tokens: tuple[Token, ...]) -> Fault | None:
+def unbalanced_brackets(tokens: tuple[Token, ...]) -> Fault | None:
     opened: list[Token] = []
     for token in tokens:
         if token.token_type == TokenType.L_PAREN:
@@ -103,30 +115,62 @@ def _unbalanced_brackets(tokens: tuple[Token, ...]) -> Fault | None:
 
 def _misspelt_keyword(tokens: tuple[Token, ...], start: int) -> Fault | None:
     """A misspelled keyword where the parser stops or just before: it was read as a name."""
-    index = next((i for i, token in enumerate(tokens) if token.start >= start), len(tokens))
-    for token in tokens[max(0, index - 1) : index + 1]:
-        following = tokens[index].text.upper() if index < len(tokens) else ""
+    for token, following in tokens_around(tokens, start):
         if token.text.upper() in _BY and following != "BY":
             return Fault(f"`{token.text}` needs `BY`", token.start, token.end + 1, f"write `{token.text.upper()} BY`", True)
-        if token.token_type == TokenType.VAR and (help_ := _did_you_mean(token.text)):
+        if token.token_type == TokenType.VAR and (help_ := did_you_mean(token.text)):
             return Fault(f"`{token.text}` is not expected here", token.start, token.end + 1, help_, True)
     return None
 
 
-def _parsers(text: str, detail: dict[str, Any], start: int, end: int) -> Fault:
+def tokens_around(tokens: tuple[Token, ...], start: int) -> list[tuple[Token, str]]:
+    """The tokens where the parser stops and just before, each with the word at the stop."""
+    index = next((i for i, token in enumerate(tokens) if token.start >= start), len(tokens))
+    following = tokens[index].text.upper() if index < len(tokens) else ""
+    return [(token, following) for token in tokens[max(0, index - 1) : index + 1]]
+
+
+def lonely_operator(tokens: tuple[Token, ...]) -> Fault | None:
+    """An operator without a value before or after it."""
+    if any(token.text.upper() in _NESTED_TYPES for token in tokens):  # `<` and `>` may be brackets
+        return None
+    for before, token, after in zip((None, *tokens), tokens, (*tokens[1:], None), strict=False):
+        ends = after is None
+        if token.token_type in _BINARY and (before is None or before.token_type == TokenType.L_PAREN):
+            return Fault(f"a value is missing before `{token.text}`", token.start, token.end + 1)
+        if token.token_type in (_OPERATORS if ends else _BINARY) and (after is None or after.token_type in {*_BINARY, TokenType.R_PAREN}):
+            return Fault(f"a value is missing after `{token.text}`", token.start, token.end + 1, "", ends)
+    return None
+
+
+def parsers_fault(text: str, detail: dict[str, Any], start: int, end: int) -> Fault:
     """The parser's message, without the names of its classes."""
     word, ends = detail["highlight"], not text[end:].strip(" \n\t;")
-    if "missing for" in detail["description"] or (ends and "but got" in detail["description"]):
+    if argument := _ARGUMENT.match(detail["description"]):
+        side = "after" if ends else "before"
+        return Fault(f"something is missing {side} `{word}`: expected {_ARGUMENTS.get(argument[1], 'a value')}", start, end, "", ends)
+    if ends and "but got" in detail["description"]:
         return Fault(f"something is missing after `{word}`", start, end, "", ends)
     if detail["description"].startswith(("Expecting", "Expected")) and "<" not in detail["description"]:
         said = detail["description"].removeprefix("Expecting ").removeprefix("Expected ")
-        return Fault(f"`{word}` is followed by an unexpected word: expected {said}", start, end)
+        where = f"the text ends after `{word}`" if ends else f"`{word}` is followed by an unexpected word"
+        return Fault(f"{where}: expected {said}", start, end)
     return Fault(f"`{word}` is not expected here", start, end)
 
 
-def _did_you_mean(word: str) -> str:
-    close = get_close_matches(word.upper(), _KEYWORDS, n=1, cutoff=0.75)
+def did_you_mean(word: str, keywords: tuple[str, ...] = _KEYWORDS) -> str:
+    close = get_close_matches(word.upper(), keywords, n=1, cutoff=0.75)
     return f"did you mean `{close[0]}`?" if close and not word.upper().startswith(close[0]) else ""
+
+
+def detail_of(error: ParseError | TokenError) -> dict[str, Any] | None:
+    """The first error of the parser; None when the text has no tokens, or a text in it does not end."""
+    return next(iter(getattr(error, "errors", [])), None)
+
+
+def place_in(text: str, detail: dict[str, Any]) -> tuple[int, int]:
+    end = _offset(text, detail["line"], detail["col"])
+    return max(0, end - len(detail["highlight"])), end
 
 
 def _offset(text: str, line: int, column: int) -> int:
