@@ -36,3 +36,13 @@ def test_a_wrong_expression_is_told_in_words_about_sql(split: Split) -> None:
         split["large"].select("id", "amount *")
     (finding,) = refused.value.diagnostics
     assert (finding.code, finding.message) == ("MS027", "`amount *` is not an expression: a value is missing after `*`")
+
+
+@pytest.mark.parametrize("call", ["filter", "split", "join"])
+def test_every_operator_tells_it_so(split: Split, call: str) -> None:
+    stream = split["large"]
+    calls = {"filter": lambda: stream.filter("a >"), "split": lambda: stream.split(b="a >"), "join": lambda: stream.join(stream, on="a >")}
+    with pytest.raises(SpecError) as refused:
+        calls[call]()
+    (finding,) = refused.value.diagnostics
+    assert finding.code == "MS027" and "expected a value" in finding.message and "class" not in finding.message

@@ -95,6 +95,26 @@ def test_an_unknown_column_is_marked_where_columns_of_the_file_are_known(text: s
     assert (finding.code, marked(finding), finding.help) == ("MS024", word, "did you mean `amount`?")
 
 
+@pytest.mark.parametrize(
+    ("block", "word"),
+    [
+        ("type: select\nfrom: orders\ncolumns: {a: id + amont * 2}", "amont"),
+        ("type: with_columns\nfrom: orders\ncolumns: {a: id + amont * 2}", "amont"),
+        ("type: aggregate\nfrom: orders\naggregate: {a: sum(amont)}", "amont"),
+        ("type: join\nleft: orders\nright: other\nunbounded: true\non: left.id = right.idd", "idd"),
+    ],
+    ids=lambda text: text.split()[-1] if " " in text else text,
+)
+def test_other_options_mark_the_word_too(block: str, word: str) -> None:
+    finding = next(each for each in [found(block)] if each.code == "MS024")
+    assert marked(finding) == word
+
+
+def test_a_list_of_columns_is_told_without_the_parsers_words() -> None:
+    finding = found("type: select\nfrom: orders\ncolumns: [id, amount *]")
+    assert finding.code == "MS027" and "class" not in finding.message and "expected a value" in finding.message
+
+
 def test_a_route_marks_the_word_of_its_condition() -> None:
     finding = found(ROUTE + "id > 1 AND amont > 4")
     assert (finding.code, marked(finding)) == ("MS024", "amont")

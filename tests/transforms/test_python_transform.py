@@ -41,14 +41,30 @@ def test_the_schema_is_found_by_calling_it_with_no_rows(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "function",
-    [lambda batch: batch["x"][0], lambda batch: [], lambda batch: pa.RecordBatch.from_pydict({"a": []}), lambda batch: 3],
-    ids=["fails", "no batch", "no type", "no batch at all"],
+    [lambda batch: batch["x"][0], lambda batch: [], lambda batch: pa.RecordBatch.from_pydict({"a": []})],
+    ids=["fails", "no batch", "no type"],
 )
 def test_when_that_does_not_work_a_schema_is_asked_for(function: Callable, tmp_path: Path) -> None:
     with pytest.raises(RunError, match="MS064") as failed:
         Python(function=function).discover({"rows": pa.schema([("x", pa.int64())])}, tmp_path)
     assert "called once with no rows" in failed.value.diagnostics[0].message
     assert "schema" in failed.value.diagnostics[0].help
+
+
+@pytest.mark.parametrize(
+    ("function", "advice"),
+    [
+        (lambda batch: 3, "return a RecordBatch"),
+        (lambda batch, other: batch, "correct the function"),
+        (lambda batch: batch.colum("x"), "correct the function at "),
+    ],
+    ids=["no batch at all", "arguments", "a wrong name"],
+)
+def test_a_function_that_would_fail_with_any_rows_is_to_be_corrected(function: Callable, advice: str, tmp_path: Path) -> None:
+    with pytest.raises(RunError, match="MS064") as failed:
+        Python(function=function).discover({"rows": pa.schema([("x", pa.int64())])}, tmp_path)
+    assert advice in failed.value.diagnostics[0].help
+    assert "schema" not in failed.value.diagnostics[0].help
 
 
 @pytest.mark.spark

@@ -64,6 +64,13 @@ def test_a_bad_row_is_one_bad_row_whatever_the_branches(branches: Callable[..., 
     assert {name: len(rows) for name, rows in found.items()} == {"a": 1, "b": 1, "rest": 1, "bad": 1}
 
 
+def test_a_dead_letter_names_the_branch_whose_condition_failed(branches: Callable[..., Any]) -> None:
+    more, sinks = ", on_error: {dead_letter: bad}", "      bad: {type: memory}\n"
+    (bad,) = branches(PLAIN, "{a: v > 20, b: 10 / v > 1}", more, sinks=sinks)["bad"]
+    assert bad["error"].startswith("`b`: ") and bad["error"].endswith(" failed on this row")
+    assert "CASE" not in bad["error"] and "_route" not in bad["error"]
+
+
 def test_an_update_that_moves_a_row_deletes_it_from_its_old_branch(branches: Callable[..., Any]) -> None:
     found = branches(CHANGES, "{a: v < 10, b: v >= 10}", key=", primary_key: id")
     seen = {name: sorted((row["_seq"], row["id"], row["_op"]) for row in rows) for name, rows in found.items()}

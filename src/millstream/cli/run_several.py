@@ -81,15 +81,15 @@ def _load(files: Sequence[Path], config: Path | None, flags: Mapping[str, str], 
     from millstream.rules.several import conflicts
     from millstream.spec.loader import load
 
-    loaded = [load(path, environ=os.environ, config=config, flags=flags) for path in files]
-    errors = [error for each in loaded for error in each.errors]
-    topologies = [each.topology for each in loaded if each.topology is not None]
+    loaded = {path: load(path, environ=os.environ, config=config, flags=flags) for path in files}
+    errors = [error for each in loaded.values() for error in each.errors]
+    topologies = {path: each.topology for path, each in loaded.items() if each.topology is not None}
     log = output.error_log("")
     if errors or (errors := conflicts(topologies)):
         raise output.exception_for(SpecError(errors), log)
-    warnings = [warning for each in loaded for warning in each.warnings]
+    warnings = [warning for each in loaded.values() for warning in each.warnings]
     (log.add_diagnostics if log else show)(warnings)
-    return topologies
+    return list(topologies.values())
 
 
 def _members(topologies: Sequence[Topology], output: RunOutput) -> list[Member]:

@@ -7,15 +7,26 @@ An expression prints as SQL, and plans store that text: it can be written to YAM
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from datetime import date, datetime
 from decimal import Decimal
 from functools import lru_cache
-from typing import Any
+from typing import Any, ClassVar
 
 from sqlglot import Dialect, ParseError, TokenError, exp, parse_one
 
+from millstream.errors import OptionError
+
+_CLASS = re.compile(r"Required keyword: '\w+' missing for")
+
 Literal = bool | int | float | str | Decimal | date | datetime | None
+
+
+class ExpressionError(OptionError):
+    """A text that is not an expression."""
+
+    code: ClassVar[str] = "MS027"
 
 
 class Expr:
@@ -135,11 +146,11 @@ def lit(value: Any) -> Expr:
 
 
 def expr(text: str) -> Expr:
-    """An expression written in Spark SQL; ValueError when it does not parse."""
+    """An expression written in Spark SQL; ExpressionError, a ValueError, when it does not parse."""
     try:
         return Expr(parse_one(text, dialect=_spark()))
     except (ParseError, TokenError) as error:
-        raise ValueError(f"`{text}` is not an expression: {_reason(error)}") from None
+        raise ExpressionError(f"`{text}` is not an expression: {_reason(error)}") from None
 
 
 class Functions:
@@ -175,5 +186,13 @@ def _operand(tree: exp.Expr) -> exp.Expr:
 
 
 def _reason(error: ParseError | TokenError) -> str:
+    """The parser's message, without the names of its classes."""
     details = getattr(error, "errors", None)
-    return str(details[0]["description"]).rstrip(".").lower() if details else str(error).splitlines()[0]
+    if not details:
+        return "it is empty" if isinstance(error, ParseError) else "a text or a comment in it does not end"
+    description, word = str(details[0]["description"]), details[0]["highlight"]
+    if _CLASS.match(description):
+        return f"something is missing at `{word}`: expected a value"
+    if description.startswith("Invalid expression") or "<" in description:
+        return f"`{word}` is not expected here"
+    return f"expected {description.rstrip('.').removeprefix('Expecting ').removeprefix('Expected ')} at `{word}`"

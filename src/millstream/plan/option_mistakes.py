@@ -34,7 +34,7 @@ else:
 def mistakes(error: ValidationError, model: type[BaseModel], what: str) -> list[Diagnostic]:
     """All mistakes, one finding per option."""
     known = [info.alias or name for name, info in model.model_fields.items()]
-    details = error.errors(include_url=False)
+    details = sorted(error.errors(include_url=False), key=lambda detail: detail["type"] != "expression")  # it says more than other types
     meant = {match for detail in details if detail["type"] == "extra_forbidden" for match in _near(detail, known)}
     found: dict[tuple[Any, ...], Diagnostic] = {}
     for detail in details:
@@ -60,4 +60,4 @@ def _diagnostic(detail: ErrorDetails, name: str, known: list[str], what: str) ->
         given = "that value" if is_secret_name(name) else f"{detail['input']!r}"
         return Diagnostic("MS008", f"{option} cannot be {given}", help=nearest(str(detail["input"]), options))
     reason = str(context.get("error", "")) or detail["msg"][:1].lower() + detail["msg"][1:]
-    return Diagnostic("MS008", f"{option}: {reason}")
+    return Diagnostic("MS027" if kind == "expression" else "MS008", f"{option}: {reason}")

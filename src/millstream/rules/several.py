@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -20,30 +20,20 @@ _SESSION: dict[str, Callable[[Topology], Any]] = {
 """Settings of the JVM that all of them share."""
 
 
-def conflicts(topologies: Sequence[Topology]) -> list[Diagnostic]:
-    """Why the pipelines cannot run together; empty when they can."""
-    pairs = list(combinations(topologies, 2))
-    found = [finding for one, other in pairs for finding in (*_same(one, other), *_modules(one, other))]
-    return list(dict.fromkeys([*found, *_settings(topologies)]))
+def conflicts(pipelines: Mapping[Path, Topology]) -> list[Diagnostic]:
+    """Why the pipelines, by their files, cannot run together; empty when they can."""
+    found = [finding for one, other in combinations(pipelines.items(), 2) for finding in (*_same(one, other), *_modules(one[1], other[1]))]
+    return list(dict.fromkeys([*found, *_settings(list(pipelines.values()))]))
 
 
-def _same(one: Topology, other: Topology) -> Iterator[Diagnostic]:
+def _same(first: tuple[Path, Topology], second: tuple[Path, Topology]) -> Iterator[Diagnostic]:
+    (file, one), (other_file, other) = first, second
     if one.name == other.name:
         help_ = "give one of them another `name`; or run them one by one"
-        places = [_file_of(one), _file_of(other)]
-        first, second = places if places[0] != places[1] else [str(one.directory), str(other.directory)]
-        yield Diagnostic("MS173", f"two pipelines are called `{one.name}`: in `{first}` and in `{second}`", help=help_)
+        yield Diagnostic("MS173", f"two pipelines are called `{one.name}`: in `{file}` and in `{other_file}`", help=help_)
     elif checkpoint_of(one) == checkpoint_of(other):
         message = f"pipelines `{one.name}` and `{other.name}` would use the same checkpoint: `{checkpoint_of(one)}`"
         yield Diagnostic("MS173", message, help="leave `checkpoint` out, or give each its own")
-
-
-def _file_of(topology: Topology) -> str:
-    """The pipeline's file: the one with its nodes; the folder when nodes of several files in it were included."""
-    spans = [each.span for each in (*topology.nodes, *topology.functions, *topology.tests) if each.span is not None]
-    own = dict.fromkeys(span.file for span in spans if Path(span.file).absolute().parent == topology.directory.absolute())
-    files = [file for file in own if Path(file).stem == topology.name] or list(own)
-    return files[0] if len(files) == 1 else str(topology.directory)
 
 
 def _settings(topologies: Sequence[Topology]) -> Iterator[Diagnostic]:

@@ -13,7 +13,8 @@ from millstream.plan import types
 from millstream.plan.components import Problem
 from millstream.plan.expressions import expr
 from millstream.plan.options import Expression
-from millstream.sql.expressions import types_of, unknown_columns
+from millstream.sql.check.expressions import unknown_columns
+from millstream.sql.expressions import types_of
 from millstream.sql.rewrites.aggregates import expand
 from millstream.sql.rewrites.calls import collected
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -18,6 +19,7 @@ from millstream.plan.functions import FunctionRef
 from millstream.plan.options import SchemaMap
 from millstream.sql.expressions import only_schema
 from millstream.worker.batches import REJECT_TYPE, BatchRunner, WrongResultError, iter_batches
+from millstream.worker.mistakes import is_mistake
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -100,7 +102,6 @@ class Python(Transform):
 
 def _discover(function: Callable[..., Any], schema: pa.Schema, name: str) -> pa.Schema:
     """The schema of the result for an empty input."""
-    help_ = "declare its columns, as in `schema: {id: int64, score: float64}` (in Python `schema={…}`), or let it accept no rows"
     try:
         results = list(iter_batches(function(pa.RecordBatch.from_arrays([pa.array([], kind) for kind in schema.types], schema=schema))))
         if not results:
@@ -108,5 +109,16 @@ def _discover(function: Callable[..., Any], schema: pa.Schema, name: str) -> pa.
         return pa.schema([pa.field(field.name, types.parse(types.name_of(field.type))) for field in results[0].schema])
     except Exception as error:
         reason = f"{type(error).__name__}: {error}".rstrip()
+        help_ = _advice(error, reason, name)
         message = f"`{name}` has no `schema`, so it was called once with no rows to find its columns, and that failed: {reason}"
         raise RunError(Diagnostic("MS064", message, help=help_)) from error
+
+
+def _advice(error: Exception, reason: str, name: str) -> str:
+    """A function that would fail with any rows must be corrected; another one may fail because there are none."""
+    if isinstance(error, WrongResultError) and str(error).startswith("expected"):
+        return f"let `{name}` return a RecordBatch, or several"
+    if is_mistake(reason):
+        frames = traceback.extract_tb(error.__traceback__)[1:]  # without the call here
+        return "correct the function" + (f" at {frames[-1].filename}:{frames[-1].lineno}" if frames else f" `{name}`")
+    return "declare its columns, as in `schema: {id: int64, score: float64}` (in Python `schema={…}`), or let it accept no rows"

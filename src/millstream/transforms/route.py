@@ -100,8 +100,11 @@ class Route(Transform):
         chosen = F.lit(DEFAULT)
         for name, text in reversed(texts.items()):
             chosen = F.when(F.expr(text), F.lit(name)).otherwise(chosen)
-        routed = frame.alias("input").withColumns({self._column: chosen})
-        return isolate_rejects(routed, context.name) if context.isolate else routed
+        rows = frame.alias("input")
+        routed = rows.withColumns({self._column: chosen})
+        if not context.isolate:
+            return routed
+        return isolate_rejects(routed, context.name, rows.select(*[F.expr(text).alias(name) for name, text in texts.items()]))
 
     @property
     def _column(self) -> str:

@@ -13,8 +13,9 @@ from millstream.plan import types
 from millstream.plan.components import NodeContext, Problem, Transform
 from millstream.plan.options import Expression
 from millstream.sql.analysed.isolation import isolate_rejects
+from millstream.sql.check.expressions import row_problems
 from millstream.sql.check.query import Query, freeze_clock
-from millstream.sql.expressions import only_schema, row_problems, types_of
+from millstream.sql.expressions import only_schema, types_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -26,13 +26,16 @@ def without_rejects(frame: DataFrame) -> DataFrame:
     return frame.selectExpr("*", f"CAST(NULL AS struct<raw: string, error: string>) AS {REJECT}")
 
 
-def isolate_rejects(result: DataFrame, node: str) -> DataFrame:
-    """The same rows, plus the rows on which the result would have failed. `result` is a select and a filter over an aliased frame."""
-    return _Isolation(result, node).frame()
+def isolate_rejects(result: DataFrame, node: str, parts: DataFrame | None = None) -> DataFrame:
+    """The same rows, plus the rows on which the result would have failed. `result` is a select and a filter over an aliased frame.
+    `parts`, a select over the same frame, has the columns whose names and expressions tell what failed, in the order in which they are
+    computed; by default those of the result.
+    """
+    return _Isolation(result, node, parts).frame()
 
 
 class _Isolation:
-    def __init__(self, result: DataFrame, node: str) -> None:
+    def __init__(self, result: DataFrame, node: str, parts: DataFrame | None) -> None:
         self._session = result.sparkSession
         self._jvm: Any = self._session._jvm
         plan: Any = result._jdf.queryExecution().analyzed()
@@ -44,9 +47,8 @@ class _Isolation:
         if _kind(plan) != "SubqueryAlias":
             raise RunError(Diagnostic("MS032", f"rejects of `{node}` cannot be isolated: the query is more than SELECT … FROM … WHERE"))
         self._input = plan
-        named = _items(projection if projection is not None else plan.output())
-        self._names = [item.name() for item in named]
-        self._expressions = [item.child() if _kind(item) == "Alias" else item for item in named]
+        self._names, self._expressions = _columns(projection if projection is not None else plan.output())
+        self._parts = (self._names, self._expressions) if parts is None else _columns(parts._jdf.queryExecution().analyzed().projectList())
 
     def frame(self) -> DataFrame:
         from pyspark.sql import functions as F
@@ -75,8 +77,8 @@ class _Isolation:
         from pyspark.sql import functions as F
 
         parts = [] if self._condition is None else [(self._condition, f"the condition {self._condition.sql()} failed on this row")]
-        computed = [pair for pair in zip(self._expressions, self._names, strict=True) if _kind(pair[0]) != "AttributeReference"]
-        parts += [(expression, f"`{name}`: {expression.sql()} failed on this row") for expression, name in computed]
+        computed = [pair for pair in zip(*self._parts, strict=True) if _kind(pair[1]) != "AttributeReference"]
+        parts += [(expression, f"`{name}`: {expression.sql()} failed on this row") for name, expression in computed]
         error = F.lit("an expression failed on this row")
         for expression, sentence in reversed(parts):
             error = F.when(self._attempt(self._column(expression)).isNull(), F.lit(sentence)).otherwise(error)
@@ -100,6 +102,12 @@ class _Isolation:
 
 def _kind(node: Any) -> str:
     return str(node.getClass().getSimpleName())
+
+
+def _columns(projection: Any) -> tuple[list[str], list[Any]]:
+    """The names and the expressions of a projection."""
+    items = _items(projection)
+    return [str(item.name()) for item in items], [item.child() if _kind(item) == "Alias" else item for item in items]
 
 
 def _items(sequence: Any) -> list[Any]:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 from sqlglot import exp
 
 from millstream.errors import nearest
 from millstream.plan import types
-from millstream.plan.components import Problem
+from millstream.plan.components import Problem, TextPlace
 from millstream.plan.expressions import expr
+from millstream.sql.check.query import place_of
 
 SIDES = ("left", "right")
 
@@ -22,10 +23,10 @@ class Matching:
 
     condition: str
     pairs: tuple[tuple[str, str], ...]
-    stray: tuple[str, ...] = ()
-    """Columns without a side."""
-    read: tuple[tuple[str, str], ...] = ()
-    """(side, column): all columns in the condition."""
+    stray: tuple[tuple[str, TextPlace | None], ...] = ()
+    """Columns without a side, and their places in the condition."""
+    read: tuple[tuple[str, str, TextPlace | None], ...] = ()
+    """(side, column, place): all columns in the condition."""
 
     @property
     def shared(self) -> tuple[str, ...]:
@@ -37,27 +38,35 @@ def parse_condition(on: tuple[str, ...] | str) -> Matching:
     names = on if isinstance(on, tuple) else (on,) if on.isidentifier() else ()
     if names:
         condition = " AND ".join(f"left.`{name}` = right.`{name}`" for name in names)
-        return Matching(condition, tuple((name, name) for name in names), (), tuple((side, name) for side in SIDES for name in names))
+        return Matching(condition, tuple((name, name) for name in names), (), tuple((side, name, None) for side in SIDES for name in names))
     tree = expr(str(on)).tree
     columns = list(tree.find_all(exp.Column))
-    stray = tuple(column.sql(dialect="spark") for column in columns if column.table.lower() not in SIDES)
+    places = [(column, place_of(str(on), column.this)) for column in columns]
+    stray = tuple((column.sql(dialect="spark"), place) for column, place in places if column.table.lower() not in SIDES)
     conditions = list(tree.flatten()) if isinstance(tree, exp.And) else [tree]
     pairs = [pair for pair in map(_pair, conditions) if pair]
-    return Matching(str(on), tuple(pairs), stray, tuple((column.table.lower(), column.name) for column in columns))
+    return Matching(str(on), tuple(pairs), stray, tuple((column.table.lower(), column.name, place) for column, place in places))
 
 
 def match_problems(found: Matching, schemas: Mapping[str, pa.Schema | None]) -> list[Problem]:
     """Columns without a side, unknown columns, and pairs of different types; sides are `left` and `right`."""
-    problems = [Problem("MS024", f"`{name}` has no side", "on", f"write `left.{name}` or `right.{name}`") for name in found.stray]
+    problems = [
+        _at(Problem("MS024", f"`{name}` has no side", "on", f"write `left.{name}` or `right.{name}`"), at) for name, at in found.stray
+    ]
     if not found.pairs:
         problems.append(Problem("MS027", "a join needs an equality between both sides", "on", "write `left.id = right.id`"))
-    for side, column in found.read:
+    for side, column, place in found.read:
         schema = schemas.get(side)
         if schema is not None and column not in schema.names:
-            problems.append(Problem("MS024", f"unknown column `{column}` on the {side} side", "on", nearest(column, schema.names)))
+            problem = Problem("MS024", f"unknown column `{column}` on the {side} side", "on", nearest(column, schema.names))
+            problems.append(_at(problem, place))
     for left, right in found.pairs:
         problems += _types_differ(left, right, schemas.get("left"), schemas.get("right"))
     return problems
+
+
+def _at(problem: Problem, place: TextPlace | None) -> Problem:
+    return replace(problem, line=place.line, column=place.column, width=place.end - place.start) if place else problem
 
 
 def _pair(condition: exp.Expr) -> tuple[str, str] | None:
