@@ -14,7 +14,7 @@ QUICK := "lint" "$(BIN)/ruff check . && $(BIN)/ruff format --check ." \
 KILLS ?= 50
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check chaos lint types contracts fast spark docs site bench lock clean
+.PHONY: help demo test check chaos docs site bench lock clean
 
 help: ## Show this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'

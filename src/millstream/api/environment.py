@@ -86,7 +86,7 @@ class StreamEnvironment:
         schema: pa.Schema | Mapping[str, str] | None = None,
         name: str | None = None,
     ) -> DataStream:
-        """A finite stream of given rows: dictionaries, or an Arrow table."""
+        """A bounded stream of given rows: dictionaries, or an Arrow table."""
         memory = registry.Registry.installed().find("source", "memory")
         if isinstance(rows, pa.Table):
             return self.from_source(memory(batches=tuple(rows.to_batches()), schema=rows.schema), name or "rows")  # type: ignore[misc]  # a class

@@ -16,10 +16,13 @@ from types import FrameType
 @contextmanager
 def interruptible(stop: threading.Event) -> Iterator[None]:
     """Active while the main thread waits for a run, from the start of Spark to the report."""
+    asked = False
 
     def ask(number: int, frame: FrameType | None) -> None:
+        nonlocal asked
         if stop.is_set():
             raise KeyboardInterrupt
+        asked = True
         stop.set()
 
     main = threading.current_thread() is threading.main_thread()
@@ -33,3 +36,5 @@ def interruptible(stop: threading.Event) -> Iterator[None]:
         raise KeyboardInterrupt from None  # a new exception: the frames of the JVM call are not useful
     finally:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+        if asked:  # the same options may be used for the next run
+            stop.clear()

@@ -191,9 +191,9 @@ class DataStream:
         streams = {branch: route.then("branch", f"{route.name}.{branch}", "fail", branch=branch) for branch in branches}
         return Split(route.name, streams)
 
-    def tee(self, *branches: Callable[[DataStream], Flow]) -> Flow:
+    def tee(self, first: Callable[[DataStream], Flow], *more: Callable[[DataStream], Flow]) -> Flow:
         """The same rows on several branches; each branch ends in a sink."""
-        return [branch(self) for branch in branches][-1]
+        return [branch(self) for branch in (first, *more)][-1]
 
     def key_by(self, *columns: str) -> KeyedStream:
         """Group rows by equal values in these columns."""
@@ -211,16 +211,15 @@ class DataStream:
         self._require_end()
         sink = _component("sink", "memory")
         name = self.environment.add(sink, (self.name,), f"{self.name}.collected", (), "fail")
-        topology = self.environment.topology()
-        chosen = [node.name for node in topology.up_to(name)]
-        chosen += [node.name for table in _tables_of(topology, chosen) for node in topology.up_to(table)]
-        letters = [letter for node in topology.up_to(name) for letter in node.dead_letter_sinks]
-        with tempfile.TemporaryDirectory(prefix="millstream-") as folder:
-            settings = self.environment.settings.model_copy(update={"checkpoint": folder})
-            try:
-                report = self.environment.run_part([*chosen, *letters], settings)
-            finally:
-                self.environment.forget(name)
+        try:
+            topology = self.environment.topology()
+            chosen = [node.name for node in topology.up_to(name)]
+            chosen += [node.name for table in _tables_of(topology, chosen) for node in topology.up_to(table)]
+            chosen += [sink for node in topology.up_to(name) for sink in node.dead_letter_sinks]
+            with tempfile.TemporaryDirectory(prefix="millstream-") as folder:
+                report = self.environment.run_part(chosen, self.environment.settings.model_copy(update={"checkpoint": folder}))
+        finally:
+            self.environment.forget(name)
         if report.state == "stopped":
             raise KeyboardInterrupt  # a part of the rows would look like a result
         table: pa.Table = sink.table()  # type: ignore[attr-defined]  # the memory sink's
@@ -231,11 +230,11 @@ class DataStream:
         if isinstance(self.environment.settings.trigger, AvailableNow):
             return
         above = self.environment.topology().up_to(self.name)
-        endless = [node for node in above if isinstance(node, SourceNode) and not node.component.bounded]
-        if endless:
-            message = f"`collect()` needs an input that ends, and source `{endless[0].name}` has no end"
+        unbounded = [node for node in above if isinstance(node, SourceNode) and not node.component.bounded]
+        if unbounded:
+            message = f"`collect()` needs an input that ends, and source `{unbounded[0].name}` has no end"
             help_ = "make it bounded (`mode={'type': 'bounded'}`, `rows=…` of a generator), or send the rows to a sink: `.to(…).execute()`"
-            raise SpecError(Diagnostic("MS175", message, endless[0].span, help=help_, node=endless[0].name))
+            raise SpecError(Diagnostic("MS175", message, unbounded[0].span, help=help_, node=unbounded[0].name))
 
     def with_event_time(
         self,

@@ -69,7 +69,7 @@ def verify(target: Target, config: ConfigFile = None, set_: SettingFlags = None,
 @checkpoint.command()
 def copy(
     target: Target,
-    destination: Annotated[str, typer.Argument(metavar="DEST", help="A folder that does not exist.", show_default=False)],
+    copy_folder: Annotated[str, typer.Argument(metavar="FOLDER", help="A folder that does not exist.", show_default=False)],
     config: ConfigFile = None,
     set_: SettingFlags = None,
     format: AsFormat = Format.text,
@@ -79,11 +79,11 @@ def copy(
     from millstream.engine.offline.access import open_checkpoint
 
     with open_checkpoint(place_of(target, config, set_)) as found:
-        copied = savepoint.copy(found.checkpoint, found.storage(destination))
+        copied = savepoint.copy(found.checkpoint, found.storage(copy_folder))
     if format is Format.json:
         print(json.dumps(asdict(copied)))
     else:
-        narrate(f"✓ copied {copied.files} files, {size_of(copied.bytes)}; use it with `--checkpoint {destination}`")
+        narrate(f"✓ copied {copied.files} files, {size_of(copied.bytes)}; use it with `--checkpoint {copy_folder}`")
 
 
 def _count_state_rows(place: Any) -> Inventory:

@@ -26,23 +26,25 @@ class Found:
 
 def find_pipelines(paths: Iterable[Path]) -> Found:
     """The given files and the pipelines in the given folders, each once. Files that other pipelines include are skipped."""
-    files: dict[Path, None] = {}
+    files: dict[Path, Path] = {}
+    """Resolved path → path as given."""
     skipped: dict[Path, str] = {}
     problems: list[Diagnostic] = []
     given = list(paths)
     for path in given:
         if not path.is_dir():
-            files[path] = None
+            files.setdefault(path.resolve(), path)
             continue
         reasons = {each: _reason_to_skip(each) for each in _yaml_files(path)}
         pipelines = [each for each, reason in reasons.items() if not reason]
         if not pipelines:
             problems.append(_no_pipeline(path, len(reasons)))
-        files |= dict.fromkeys(pipelines)
+        for each in pipelines:
+            files.setdefault(each.resolve(), each)
         skipped |= {each: reason for each, reason in reasons.items() if reason}
-    parts = _parts(files, given) if any(path.is_dir() for path in given) else set()
-    skipped |= {path: "included by another file" for path in files if path in parts}
-    return Found(tuple(path for path in files if path not in parts), tuple(skipped.items()), tuple(problems))
+    parts = _parts(files.values(), given) if any(path.is_dir() for path in given) else set()
+    skipped |= {path: "included by another file" for path in files.values() if path in parts}
+    return Found(tuple(path for path in files.values() if path not in parts), tuple(skipped.items()), tuple(problems))
 
 
 def _parts(files: Iterable[Path], named: Iterable[Path]) -> set[Path]:

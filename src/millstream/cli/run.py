@@ -99,8 +99,8 @@ def _run_one(pipeline: Path, config: Path | None, flags: dict[str, str], wanted:
     except MillstreamError as error:
         raise output.exception_for(error, log) from None
     view = output.view_of(topology)
-    stop, received = threading.Event(), catch_signals([view])
-    received.on_first = stop.set
+    stop = threading.Event()
+    received = catch_signals([view], stop.set)
     try:
         with view, output.reserve_stdout():
             report: Report = engine()().run(topology, replace(wanted, watch=view.update, tell=view.add_note, stop=stop))

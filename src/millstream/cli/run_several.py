@@ -7,7 +7,7 @@ import os
 import sys
 import threading
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
@@ -47,8 +47,7 @@ def run_several(files: Sequence[Path], config: Path | None, flags: Mapping[str, 
 
     _refuse_single_options(flags, wanted)
     members = _members(_load(files, config, flags, output), output)
-    received = catch_signals([member.view for member in members])
-    received.on_first = lambda: _stop(members)
+    received = catch_signals([member.view for member in members], lambda: _stop(members))
     stdout, codes = sys.stdout, dict.fromkeys(range(len(members)), _BUG)
 
     def finish(index: int, outcome: Outcome) -> None:
@@ -113,14 +112,14 @@ def _print_outcome(member: Member, outcome: Outcome, output: RunOutput, stdout: 
     name = member.topology.name
     if isinstance(outcome, Report):
         if output.format is Format.json:
-            print(json.dumps(outcome.as_dict()), file=stdout, flush=True)
+            _print_line(outcome.as_dict(), stdout)
         member.view.end(outcome)
         if output.has_summary:
             narrate(summary(member.topology, outcome))
         return 0
     found: Sequence[Diagnostic] = outcome.diagnostics if isinstance(outcome, MillstreamError) else ()
     if output.format is Format.json:
-        print(json.dumps(_failure(name, found)), file=stdout, flush=True)
+        _print_line(_failure(name, found), stdout)
     log = output.error_log(name)
     if log is not None and isinstance(outcome, MillstreamError):
         log.add_diagnostics(found)
@@ -129,6 +128,12 @@ def _print_outcome(member: Member, outcome: Outcome, output: RunOutput, stdout: 
         member.view.fail(found)
     narrate(f"✗ {name} failed")
     return fail(outcome, debug="--debug" in sys.argv)
+
+
+def _print_line(document: Mapping[str, Any], stdout: TextIO) -> None:
+    """Print one JSON object. A reader that has closed the pipe does not make a pipeline fail."""
+    with suppress(BrokenPipeError):
+        print(json.dumps(document), file=stdout, flush=True)
 
 
 def _failure(name: str, found: Sequence[Diagnostic]) -> dict[str, Any]:

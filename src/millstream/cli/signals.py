@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from types import FrameType
 from typing import TYPE_CHECKING
 
@@ -16,26 +17,32 @@ if TYPE_CHECKING:
 class Signals:
     """The handler of signals. `number` is the first signal that arrived, 0 before that."""
 
-    def __init__(self, views: Sequence[Live | EventLog]) -> None:
-        self.number, self._views = 0, views
-        self.on_first: Callable[[], object] = lambda: None
+    def __init__(self, views: Sequence[Live | EventLog], stop: Callable[[], object]) -> None:
+        self.number, self._views, self._stop = 0, views, stop
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
         if self.number:
-            for view in self._views:
-                view.close()
-                view.add_note("stopped now; the next start repeats the epoch that was running")
-            os._exit(128 + number)
+            try:
+                for view in self._views:
+                    view.close()
+                    _add_note(view, "stopped now; the next start repeats the epoch that was running")
+            finally:
+                os._exit(128 + number)
         self.number = number
-        self.on_first()
+        self._stop()
         for view in self._views:
             when = "after the running epoch" if view.running else "as soon as Spark has started"
-            view.add_note(f"stopping {when} (again: stop now)")
+            _add_note(view, f"stopping {when} (again: stop now)")
 
 
-def catch_signals(views: Sequence[Live | EventLog]) -> Signals:
-    """Install the handler for SIGINT and SIGTERM."""
-    received = Signals(views)
+def _add_note(view: Live | EventLog, text: str) -> None:
+    with suppress(RuntimeError):  # the interrupted line was writing to the same stream
+        view.add_note(text)
+
+
+def catch_signals(views: Sequence[Live | EventLog], stop: Callable[[], object]) -> Signals:
+    """Install the handler for SIGINT and SIGTERM. The first signal calls `stop`."""
+    received = Signals(views, stop)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, received)
     return received

@@ -64,14 +64,6 @@ class SchemaRegistry:
         found = self._ask("POST", f"/subjects/{quote(subject, safe='')}/versions", body_of(schema))
         return int(found["id"])
 
-    def objections(self, subject: str, schema: Schema) -> list[str]:
-        """Why the registry would refuse the schema as the subject's next version; empty when it would accept it."""
-        path = f"/compatibility/subjects/{quote(subject, safe='')}/versions/latest?verbose=true"
-        found = self._ask("POST", path, body_of(schema))
-        if found is None or found.get("is_compatible", True):
-            return []
-        return list(map(str, found.get("messages") or ["the schemas are not compatible"]))
-
     def _ask(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
         """The answer; None when the resource does not exist."""
         end, pause = time.monotonic() + self.seconds, _FIRST_PAUSE

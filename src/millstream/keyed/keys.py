@@ -9,7 +9,8 @@ import pyarrow as pa
 
 from millstream.plan import types
 from millstream.plan.components import REJECT, NodeContext, Problem
-from millstream.sql.expressions import only_schema, quote, unknown_names
+from millstream.plan.expressions import quote_column
+from millstream.sql.expressions import only_schema, unknown_names
 from millstream.worker import marks
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def split_null_keys(frame: DataFrame, keys: Sequence[str], context: NodeContext)
 
     if not keys:
         return frame, None
-    present = " AND ".join(f"{quote(name)} IS NOT NULL" for name in keys)
+    present = " AND ".join(f"{quote_column(name)} IS NOT NULL" for name in keys)
     sentence = f"the key {', '.join(f'`{name}`' for name in keys)} is null"
     if not context.isolate:
         refusal = f"raise_error('{marks.refusal('MS073', context.name, 'key_by')}{sentence}')"

@@ -15,8 +15,8 @@ import pyarrow as pa
 
 from millstream.plan.changelog import SEQUENCE
 from millstream.plan.components import NodeContext
+from millstream.plan.expressions import quote_column
 from millstream.plan.options import Duration
-from millstream.sql.expressions import quote
 from millstream.worker.bucket_processor import BucketProcessor, TimeMode
 
 if TYPE_CHECKING:
@@ -74,8 +74,8 @@ class Keyed:
         """Every row with its bucket (-1 when a required column is null) and the epoch's time."""
         from millstream.worker.buckets import BUCKET, NOW
 
-        names = [quote(name) for name in self.keys]
-        null = " OR ".join(f"{quote(name)} IS NULL" for name in (*self.keys, *self.required))
+        names = [quote_column(name) for name in self.keys]
+        null = " OR ".join(f"{quote_column(name)} IS NULL" for name in (*self.keys, *self.required))
         bucket = f"CASE WHEN {null} THEN -1 ELSE pmod(hash({', '.join(names)}), {self.buckets}) END"
         return self.frame.selectExpr("*", f"CAST({bucket} AS int) AS {BUCKET}", f"unix_micros(current_timestamp()) AS {NOW}")
 

@@ -183,8 +183,8 @@ class QueryPlan:
         """How often an epoch reads a node's frame. The frame of `stream_end` also holds the rejects of nodes above the root."""
         if name != self.stream_end.name:
             return self.consumers(name)
-        letters = {node.dead_letter for node in self.above if node.dead_letter and node.name in self.owned and node is not self.root}
-        return self.consumers(name) + len(letters)
+        sinks = {node.dead_letter for node in self.above if node.dead_letter and node.name in self.owned and node is not self.root}
+        return self.consumers(name) + len(sinks)
 
 
 def cut(topology: Topology) -> tuple[QueryPlan, ...]:
@@ -230,9 +230,9 @@ def _query(topology: Topology, root: str, ends: list[AnyNode], owners: dict[str,
     owned = frozenset(name for name, owner in owners.items() if owner == root)
     reporting = [node for node in (*above, *below, *sinks) if node.name in owned and (node.kind != "sink" or node.isolates)]
     late_sinks = dict.fromkeys(dead_letter_sink_of(node.late) for node in reporting if dead_letter_sink_of(node.late))
-    letters = dict.fromkeys(node.dead_letter for node in reporting if node.dead_letter and node.dead_letter not in late_sinks)
+    reject_sinks = dict.fromkeys(node.dead_letter for node in reporting if node.dead_letter and node.dead_letter not in late_sinks)
     by_name = {sink.name: sink for sink in topology.sinks}
-    first, last = ([by_name[name] for name in names if name] for names in (letters, late_sinks))
+    first, last = ([by_name[name] for name in names if name] for names in (reject_sinks, late_sinks))
     return QueryPlan(above[-1], above, below, (*first, *sinks, *last), owned, functions=topology.functions)
 
 

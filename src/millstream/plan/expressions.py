@@ -166,6 +166,11 @@ class Functions:
 func = Functions()
 
 
+def quote_column(name: str) -> str:
+    """The name of a column as Spark SQL reads it, whatever characters it has."""
+    return f"`{name.replace('`', '``')}`"
+
+
 def columns_in(text: str) -> tuple[exp.Column, ...]:
     """The columns that an expression reads."""
     return tuple(expr(text).tree.find_all(exp.Column))

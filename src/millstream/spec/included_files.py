@@ -24,9 +24,9 @@ def find_parts(files: Iterable[Path], named: Iterable[Path]) -> set[Path]:
     otherwise no check would report this error.
     """
     included = {path: included_files(path) for path in files}
-    keep = set(named)
-    roots = [path for path in included if path in keep or not _is_included(path, included)]
-    return {path for path in included if path not in keep and _is_included(path, {root: included[root] for root in roots})}
+    keep = {path.resolve() for path in named}
+    roots = [path for path in included if path.resolve() in keep or not _is_included(path, included)]
+    return {path for path in included if path.resolve() not in keep and _is_included(path, {root: included[root] for root in roots})}
 
 
 def included_files(pipeline: Path) -> set[Path]:

@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from millstream.errors import nearest
 from millstream.plan.components import Problem
+from millstream.plan.expressions import quote_column
 from millstream.sql.check import columns
 from millstream.sql.check.query import parse_query
 
@@ -19,13 +20,9 @@ def only_schema(inputs: Mapping[str, pa.Schema | None]) -> pa.Schema | None:
     return next(iter(inputs.values()), None)
 
 
-def quote(name: str) -> str:
-    return f"`{name.replace('`', '``')}`"
-
-
 def types_of(expressions: Mapping[str, str], schema: pa.Schema) -> pa.Schema | None:
     """Name → type of expressions over a schema; None when they cannot be resolved."""
-    selected = ", ".join(f"{text} AS {quote(name)}" for name, text in expressions.items())
+    selected = ", ".join(f"{text} AS {quote_column(name)}" for name, text in expressions.items())
     return columns.analyse(parse_query(f"SELECT {selected} FROM {_INPUT}"), {_INPUT: schema}).output
 
 

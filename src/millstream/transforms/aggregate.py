@@ -11,8 +11,9 @@ import pyarrow as pa
 from millstream.keyed.keys import key_problems, split_null_keys, with_rejects
 from millstream.plan.changelog import OP
 from millstream.plan.components import NodeContext, OutputMode, Problem, Transform
+from millstream.plan.expressions import quote_column
 from millstream.plan.options import Columns
-from millstream.sql.expressions import only_schema, quote
+from millstream.sql.expressions import only_schema
 from millstream.sql.totals import Aggregates, aggregate_problems, columns_of, output_of
 
 if TYPE_CHECKING:
@@ -66,6 +67,6 @@ class Aggregate(Transform):
 
         ((_, frame),) = frames.items()
         rows, rejects = split_null_keys(frame, self.key_by, context)
-        time = quote(context.event_time) if context.event_time else ""
-        totals = rows.groupBy(*[F.col(quote(key)) for key in self.key_by]).agg(*columns_of(self.aggregate, time, context.aggregates))
+        time = quote_column(context.event_time) if context.event_time else ""
+        totals = rows.groupBy(*[F.col(quote_column(key)) for key in self.key_by]).agg(*columns_of(self.aggregate, time, context.aggregates))
         return with_rejects(totals.withColumn(OP, F.lit("u")), rejects, context)

@@ -10,8 +10,9 @@ from pydantic import Field
 
 from millstream.plan.changelog import op_of
 from millstream.plan.components import NodeContext, Transform
+from millstream.plan.expressions import quote_column
 from millstream.sql.analysed.isolation import without_rejects
-from millstream.sql.expressions import only_schema, quote
+from millstream.sql.expressions import only_schema
 from millstream.sql.rewrites.changelog import outcome, passing
 from millstream.transforms.route import ROUTE, ROUTE_OF_OP
 
@@ -50,7 +51,7 @@ class Branch(Transform):
         (frame,) = frames.values()
         column = ROUTE if ROUTE in frame.columns else ROUTE_OF_OP
         chosen, op = f"{column} = '{self.of_route}'", op_of(frame.columns) if column == ROUTE else ""
-        kept = [quote(name) for name in frame.columns if name not in {column, op}]
+        kept = [quote_column(name) for name in frame.columns if name not in {column, op}]
         rows = (
             frame.where(passing(chosen, op)).selectExpr(*kept, f"{outcome(chosen, op)} AS {op}") if op else frame.where(chosen).drop(column)
         )

@@ -10,9 +10,10 @@ import pyarrow as pa
 from pydantic import Field
 
 from millstream.plan.components import NodeContext, Problem, Transform
+from millstream.plan.expressions import quote_column
 from millstream.plan.options import Columns
 from millstream.sql.analysed.isolation import without_rejects
-from millstream.sql.expressions import only_schema, quote, unknown_names
+from millstream.sql.expressions import only_schema, unknown_names
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -47,7 +48,7 @@ class Drop(Transform):
 
     def apply(self, frames: Mapping[str, DataFrame], context: NodeContext) -> DataFrame:
         (frame,) = frames.values()
-        left = frame.selectExpr(*(quote(name) for name in frame.columns if not self._drops(name)))
+        left = frame.selectExpr(*(quote_column(name) for name in frame.columns if not self._drops(name)))
         return without_rejects(left) if context.isolate else left
 
     def _drops(self, name: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
@@ -160,7 +161,9 @@ class DynamicTableRun(TransformRun):
         self.table = table
         self._query = table.query.open(context) if table.query else None
         self._home: Home | None = None
-        self._settled: tuple[TableSpec, pa.Schema] | None = None
+        self._found: tuple[TableSpec, pa.Schema] | None = None
+        self._lock = threading.Lock()
+        """One query fills the table while others look up rows in it, each in its own thread."""
 
     def apply(self, frames: Mapping[str, DataFrame], context: NodeContext) -> DataFrame:
         assert self._query is not None
@@ -170,10 +173,11 @@ class DynamicTableRun(TransformRun):
         """The table's location and schema, found once in a run."""
         from millstream.lookups.sql_functions import settle
 
-        if self._settled is None:
-            spec = self._spec()
-            self._settled = spec, settle(spec, self.context.dry)
-        return self._settled
+        with self._lock:
+            if self._found is None:
+                spec = self._spec()
+                self._found = spec, settle(spec, self.context.dry)
+            return self._found
 
     def fill(self, frame: DataFrame) -> int:
         from millstream.lookups.fill import fill

@@ -10,11 +10,12 @@ import pyarrow as pa
 
 from millstream.plan.changelog import op_of
 from millstream.plan.components import NodeContext, Problem, Transform
+from millstream.plan.expressions import quote_column
 from millstream.plan.options import Expression
 from millstream.sql.analysed.isolation import isolate_rejects
 from millstream.sql.check.expressions import row_problems
 from millstream.sql.check.query import Query, freeze_clock
-from millstream.sql.expressions import only_schema, quote
+from millstream.sql.expressions import only_schema
 from millstream.sql.rewrites.changelog import names_op, outcome, passing
 
 if TYPE_CHECKING:
@@ -60,5 +61,5 @@ class Filter(Transform):
 
 def _changes(frame: DataFrame, where: str, op: str) -> DataFrame:
     """Apply the condition to a changelog."""
-    others = [quote(name) for name in frame.columns if name != op]
+    others = [quote_column(name) for name in frame.columns if name != op]
     return frame.alias("input").where(passing(where, op)).selectExpr(*others, f"{outcome(where, op)} AS {op}")

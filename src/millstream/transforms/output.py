@@ -10,8 +10,8 @@ from pydantic import Field
 
 from millstream.errors import Diagnostic, RunError, nearest
 from millstream.plan.components import NodeContext, Transform
+from millstream.plan.expressions import quote_column
 from millstream.sql.analysed.isolation import without_rejects
-from millstream.sql.expressions import quote
 from millstream.worker.output_batches import SIDE
 
 if TYPE_CHECKING:
@@ -44,6 +44,6 @@ class Output(Transform):
         sides = [field.name for field in frame.schema[SIDE].dataType if field.name != "none"]  # type: ignore[attr-defined]  # a struct
         if self.side not in sides:
             raise RunError(Diagnostic("MS074", f"`{name}` has no output `{self.side}`", help=nearest(self.side, sides)))
-        place = f"{SIDE}.{quote(self.side)}"
+        place = f"{SIDE}.{quote_column(self.side)}"
         rows = frame.where(f"{place} IS NOT NULL").selectExpr(f"{place}.*")
         return without_rejects(rows) if context.isolate else rows

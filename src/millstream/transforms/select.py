@@ -11,12 +11,12 @@ from pydantic import BeforeValidator, Field
 
 from millstream.plan.changelog import kept_columns
 from millstream.plan.components import NodeContext, Problem, Transform
-from millstream.plan.expressions import Expr, expr
+from millstream.plan.expressions import Expr, expr, quote_column
 from millstream.plan.options import Expression
 from millstream.sql.analysed.isolation import isolate_rejects
 from millstream.sql.check.expressions import row_problems
 from millstream.sql.check.query import Query, freeze_clock
-from millstream.sql.expressions import only_schema, quote, types_of
+from millstream.sql.expressions import only_schema, types_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -66,7 +66,7 @@ class Select(Transform):
         (frame,) = frames.values()
         wanted = self._all_columns(frame.columns)
         texts = {name: freeze_clock(text, context.clock) if context.clock else text for name, text in wanted.items()}
-        columns = [f"{text} AS {quote(name)}" for name, text in texts.items()]
+        columns = [f"{text} AS {quote_column(name)}" for name, text in texts.items()]
         for text in columns:
             context.record_sql(text)
         chosen = frame.alias("input").selectExpr(*columns)

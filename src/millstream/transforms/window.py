@@ -16,9 +16,10 @@ from millstream.keyed.keys import key_problems, split_null_keys, with_rejects
 from millstream.plan.changelog import OP
 from millstream.plan.components import NodeContext, OutputMode, Problem, Windowed
 from millstream.plan.event_time import TIMESTAMP
+from millstream.plan.expressions import quote_column
 from millstream.plan.options import Columns
 from millstream.plan.windows import SessionWindow, SlidingWindow, TumblingWindow, Window, closes, local_windows
-from millstream.sql.expressions import only_schema, quote
+from millstream.sql.expressions import only_schema
 from millstream.sql.totals import Aggregates, aggregate_problems, columns_of, output_of
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ class WindowAggregate(Windowed):
         return "append" if self.emit == "on_close" else "update"
 
     def closes(self, input_name: str, event_time: str) -> str:
-        return closes(self.window, quote(event_time))
+        return closes(self.window, quote_column(event_time))
 
     @property
     def result_key(self) -> tuple[str, ...]:
@@ -96,13 +97,13 @@ class WindowAggregate(Windowed):
 
         ((_, frame),) = frames.items()
         rows, rejects = split_null_keys(frame, self.key_by, context)
-        time = quote(context.event_time)
+        time = quote_column(context.event_time)
         rows, groups = self._assign_windows(rows, time)
-        totals = rows.groupBy(*[F.col(quote(key)) for key in self.key_by], *groups).agg(
+        totals = rows.groupBy(*[F.col(quote_column(key)) for key in self.key_by], *groups).agg(
             *columns_of(self.aggregate, time, context.aggregates)
         )
         edges = _EDGES if _EDGES[0] in totals.columns else (f"{_WINDOW}.start AS {_EDGES[0]}", f"{_WINDOW}.end AS {_EDGES[1]}")
-        result = totals.selectExpr(*map(quote, self.key_by), *edges, *map(quote, self.aggregate))
+        result = totals.selectExpr(*map(quote_column, self.key_by), *edges, *map(quote_column, self.aggregate))
         result = result.withColumn(OP, F.lit("u")) if self.emit == "updates" else result
         return with_rejects(result, rejects, context)
 

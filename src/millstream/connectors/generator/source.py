@@ -16,9 +16,10 @@ from pydantic import Field, model_validator
 
 from millstream.connectors.generator.hash_random import ROW, Dice
 from millstream.connectors.generator.numbers import BoolField, NormalField, SequenceField, TimestampField, UniformField
-from millstream.connectors.generator.texts import ChoiceField, ConstantField, TemplateField, UuidField, quote
+from millstream.connectors.generator.texts import ChoiceField, ConstantField, TemplateField, UuidField
 from millstream.errors import nearest
 from millstream.plan.components import REJECT, NodeContext, Progress, Source, SourceRun
+from millstream.plan.expressions import quote_column
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -141,12 +142,12 @@ class GeneratorSourceRun(SourceRun):
         if self.source.rows is not None:
             numbered = numbered.where(f"{ROW} < {self.source.rows}L")
         dice = {name: field.column_sql(Dice(self.source.seed, name)) for name, field in self.source.fields.items()}
-        plain = [f"{sql} AS {quote(name)}" for name, sql in dice.items() if not isinstance(self.source.fields[name], TemplateField)]
+        plain = [f"{sql} AS {quote_column(name)}" for name, sql in dice.items() if not isinstance(self.source.fields[name], TemplateField)]
         frame = numbered.selectExpr(ROW, *plain)
         for name in self.source.ordered_templates():
-            frame = frame.selectExpr("*", f"{dice[name]} AS {quote(name)}")
+            frame = frame.selectExpr("*", f"{dice[name]} AS {quote_column(name)}")
         rejects = [f"CAST(NULL AS struct<raw: string, error: string>) AS {REJECT}"] if self.context.isolate else []
-        return frame.selectExpr(*map(quote, self.source.fields), *rejects)
+        return frame.selectExpr(*map(quote_column, self.source.fields), *rejects)
 
     def is_exhausted(self, offset: Any) -> bool:
         return self.source.rows is not None and self.source.count(offset) >= self.source.rows

@@ -9,6 +9,7 @@ import pyarrow as pa
 from pydantic import Field, model_validator
 
 from millstream.connectors.generator.hash_random import Dice, Finite, GeneratedField, Scalar, double, literal, text, type_of
+from millstream.plan.expressions import quote_column
 
 _PLACE = re.compile(r"\{([^{}]+)\}")
 
@@ -103,11 +104,7 @@ class TemplateField(GeneratedField):
 
 
 def _as_text(name: str) -> str:
-    return f"coalesce(CAST({quote(name)} AS STRING), '')"
-
-
-def quote(name: str) -> str:
-    return f"`{name.replace('`', '``')}`"
+    return f"coalesce(CAST({quote_column(name)} AS STRING), '')"
 
 
 def _alias_table(weights: tuple[float, ...]) -> tuple[list[float], list[int]]:

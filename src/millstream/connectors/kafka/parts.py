@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
 
+from millstream.plan.expressions import quote_column
+
 if TYPE_CHECKING:
     from pyspark.sql import Column
     from pyspark.sql.types import StructType
@@ -134,7 +136,7 @@ def _envelope_type(row: StructType) -> StructType:
 
 
 def _ddl(schema: StructType) -> str:
-    return ", ".join(f"`{field.name.replace('`', '``')}` {field.dataType.simpleString()}" for field in schema)
+    return ", ".join(f"{quote_column(field.name)} {field.dataType.simpleString()}" for field in schema)
 
 
 def _try_cast(text: Column, field: pa.Field) -> Column:

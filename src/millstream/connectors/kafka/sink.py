@@ -102,14 +102,15 @@ class KafkaSink(KafkaSinkOptions, Sink):
 
 
 class KafkaSinkRun(SinkRun[Work | None]):
-    """Holds the topic's properties from the start, the registered schemas, and the claim on the lanes."""
+    """Holds the topic's properties from the start, the registered schemas, and the claims on the lanes."""
 
     def __init__(self, sink: KafkaSink, context: NodeContext) -> None:
         super().__init__(context)
         self.sink = sink
         self._target: TopicTarget | None = None
         self._schemas: dict[What, RegisteredSchema] = {}
-        self._claim = Claim()
+        self._claims: dict[str, Claim] = {}
+        """Query → its claim: two queries can share a dead-letter sink, and each has its own lanes."""
 
     def prepare(self, spark: SparkSession) -> None:
         require_client()
@@ -158,7 +159,8 @@ class KafkaSinkRun(SinkRun[Work | None]):
     def _delivery(self, epoch: Epoch) -> Delivery:
         group = f"millstream.{self.context.pipeline}.{epoch.sink}.{epoch.query}"
         asking, writing = properties.admin_properties(self.sink), properties.producer_properties(self.sink, self._limit)
-        return Delivery(epoch, self.sink.topic, self._topic.partitions, group, self._log(epoch), asking, writing, self._claim)
+        claim = self._claims.setdefault(epoch.query, Claim())
+        return Delivery(epoch, self.sink.topic, self._topic.partitions, group, self._log(epoch), asking, writing, claim)
 
     def _log(self, epoch: Epoch) -> EpochLog:
         return EpochLog(self.context.storage, f"{epoch.query}/{self.sink.topic}")

@@ -36,6 +36,7 @@ from millstream.errors import Diagnostic, RunError
 from millstream.jvm.pickling import by_value
 from millstream.plan.changelog import SEQUENCE, op_of
 from millstream.plan.components import Epoch, NodeContext, Problem, Staged
+from millstream.plan.expressions import quote_column
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -118,7 +119,7 @@ class PostgresSinkRun(PostgresDeliveryRun):
         plan = self._plan(frame)
         statements = tuple(plan.merge.statements([row_probe.TABLE]))
         job = row_probe.Trial(self.sink.address().text, plan.definition, statements, tuple(column.name for column in plan.columns))
-        row = F.struct(*[F.col(f"`{name.replace('`', '``')}`") for name in frame.columns]).alias(row_probe.ROW)
+        row = F.struct(*[F.col(quote_column(name)) for name in frame.columns]).alias(row_probe.ROW)
         result = frame.limit(0).withColumn(row_probe.REJECT, F.lit(None).cast("struct<raw: string, error: string>")).schema
         function = row_probe.probe(job)
         with by_value(worker):

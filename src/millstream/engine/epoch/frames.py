@@ -80,8 +80,8 @@ class EpochFrames:
         """The rows that a sink receives in this epoch."""
         rejecting, late_nodes = self._plan.nodes_rejecting_to(sink), self._plan.late_rows_of(sink)
         if rejecting or late_nodes:
-            letters = self._dead_letters(rejecting, late_nodes)
-            return good(self._with_rejects(sink, letters)) if sink.isolates else letters
+            rows = self._dead_letters(rejecting, late_nodes)
+            return good(self._with_rejects(sink, rows)) if sink.isolates else rows
         name = sink.name if sink.isolates else sink.inputs[0]
         rows = self.rows(name)
         self._count(name)

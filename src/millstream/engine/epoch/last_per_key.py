@@ -10,6 +10,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from millstream.plan.changelog import SEQUENCE
+from millstream.plan.expressions import quote_column
 
 _PLACE, _RANK = "_millstream_place", "_millstream_rank"
 
@@ -24,4 +25,4 @@ def last_per_key(frame: DataFrame, key: tuple[str, ...]) -> DataFrame:
 
 
 def _column(name: str) -> Column:
-    return F.col(f"`{name.replace('`', '``')}`")
+    return F.col(quote_column(name))

@@ -188,11 +188,11 @@ class EpochLoop:
         tracker = self.query.get().streamingQuery().watermarkTracker()
         seen = frames.operators.saw()
         self.watermarks.refuse(seen, epoch.entry.time_ms)
-        loud = self.watermarks.observe(seen)
+        active = self.watermarks.observe(seen)
         target = self.watermarks.target(epoch.planned_at)
         if target is not None and target > int(tracker.currentWatermark()):
             tracker.setWatermark(target)
-        self.watermarks.end_epoch(loud)
+        self.watermarks.end_epoch(active)
         return self.watermarks.facts(int(tracker.currentWatermark()))
 
     def _commit(self, staged: StagedEpoch) -> None:

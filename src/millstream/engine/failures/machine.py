@@ -9,7 +9,7 @@ from millstream.engine.failures.text import first_line
 from millstream.errors import Diagnostic
 from millstream.jvm.death import MEMORY_HELP
 
-_TRANSIENT = (
+_TEMPORARY = (
     "ConnectException",
     "Connection refused",
     "Connection reset",
@@ -59,7 +59,7 @@ def file_system(text: str, scene: Scene) -> Diagnostic | None:
 
 def network(text: str, scene: Scene) -> Diagnostic | None:
     """A network failure, which is temporary."""
-    sign = next((sign for sign in _TRANSIENT if sign in text), "")
+    sign = next((sign for sign in _TEMPORARY if sign in text), "")
     if not sign:
         return None
     return _at(scene, Diagnostic("MS069", f"`{scene.where}` had a temporary failure: {first_line(text)}", cause=sign))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
@@ -11,6 +12,8 @@ from millstream.plan.nodes import AnyNode, SinkNode, SourceNode, TransformNode
 
 
 class Closes(Protocol):
+    """A run object of any kind."""
+
     def close(self) -> None: ...
 
 
@@ -24,13 +27,16 @@ class _OpenRuns(Generic[Run]):
     """
 
     runs: dict[tuple[str, int], tuple[Component, Run]] = field(default_factory=dict)
-    """Name and identity of a component → the component, which keeps the identity its own, and the run object"""
+    """Name and id of a component → the component, which keeps the id its own, and the run object"""
+    lock: threading.RLock = field(default_factory=threading.RLock)
+    """Queries open run objects in threads of their own."""
 
     def get(self, node: AnyNode, opening: Callable[[], Run]) -> Run:
         key = (node.name, id(node.component))
-        if key not in self.runs:
-            self.runs[key] = (node.component, opening())
-        return self.runs[key][1]
+        with self.lock:
+            if key not in self.runs:
+                self.runs[key] = (node.component, opening())
+            return self.runs[key][1]
 
 
 @dataclass(slots=True)

@@ -84,7 +84,7 @@ def _analyse(topology: Topology, checkpoint: Checkpoint, spark: object) -> tuple
     schemas: dict[str, pa.Schema | None] = {}
     findings: list[Diagnostic] = []
 
-    def settle(node: StreamNode) -> None:
+    def analyse_node(node: StreamNode) -> None:
         if isinstance(node, SourceNode):
             schema = node.component.output() or lowering.source(node).discover(spark)
             empty = spark.createDataFrame([], from_arrow_schema(schema))
@@ -96,19 +96,22 @@ def _analyse(topology: Topology, checkpoint: Checkpoint, spark: object) -> tuple
         frames[node.name] = good(frame) if REJECT in frame.columns else frame
         schemas[node.name] = to_arrow_schema(visible(frames[node.name], node).schema)
 
-    for node in topology.ordered():
-        if isinstance(node, TransformNode) and is_table(node) and not node.inputs:
-            schemas[node.name] = node.component.output({})
-            continue
-        if isinstance(node, SinkNode) or any(name not in frames for name in node.inputs):
-            continue
-        try:
-            settle(node)
-        except MillstreamError as error:
-            findings += error.diagnostics
-        except Exception as error:  # noqa: BLE001 — whatever Spark raises is translated
-            translator = Translator([node], topology.name, Redactor([]), lowering.statements)
-            findings += translator.translate(error, node.name).diagnostics
+    try:
+        for node in topology.ordered():
+            if isinstance(node, TransformNode) and is_table(node) and not node.inputs:
+                schemas[node.name] = node.component.output({})
+                continue
+            if isinstance(node, SinkNode) or any(name not in frames for name in node.inputs):
+                continue
+            try:
+                analyse_node(node)
+            except MillstreamError as error:
+                findings += error.diagnostics
+            except Exception as error:  # noqa: BLE001 — whatever Spark raises is translated
+                translator = Translator([node], topology.name, Redactor([]), lowering.statements)
+                findings += translator.translate(error, node.name).diagnostics
+    finally:
+        lowering.runs.close()
     findings += [finding for finding in check(topology, schemas) if finding not in findings]
     return schemas, tuple(findings)
 

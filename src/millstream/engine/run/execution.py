@@ -89,15 +89,24 @@ class Execution:
                 with suppress(Exception):  # a dead JVM has stopped it
                     if query.handle is not None and query.handle.isActive:
                         query.handle.stop()
-            if self._source_commits is not None:
-                self._source_commits.close()
-            for name, error in self._runs.close():
-                self._recorder.note(f"`{name}` could not be closed: {self._redact(str(error)).partition(chr(10))[0]}")
+            self._close()
         failures = [query.failure for query in queries if query.failure]
         if failures:
             self._recorder.state("failed")
             raise _combine(failures)
         self._recorder.state("stopped" if self._options.stop.is_set() else "done")
+
+    def _close(self) -> None:
+        """Report the last offsets and close the run objects. A failure here does not hide the failure of the run."""
+        failed: list[tuple[str, Exception]] = []
+        try:
+            if self._source_commits is not None:
+                self._source_commits.close()
+        except Exception as error:  # noqa: BLE001 — the run objects are closed all the same
+            failed.append(("the report of committed offsets", error))
+        failed += [(f"`{name}`", error) for name, error in self._runs.close()]
+        for what, reason in failed:
+            self._recorder.note(f"{what} could not be closed: {self._redact(str(reason)).partition(chr(10))[0]}")
 
     def _prepare(self, plans: list[QueryPlan]) -> list[RunningQuery]:
         discard_scratch(self._checkpoint)

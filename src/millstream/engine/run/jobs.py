@@ -7,11 +7,13 @@ Spark.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 
 from millstream.checkpoint.deliveries import Deliveries
 from millstream.checkpoint.evolution import Change, changes
 from millstream.checkpoint.layout import Checkpoint, QueryCheckpoint
+from millstream.engine.failures import Translator
 from millstream.errors import Diagnostic, RunError
 from millstream.observe.facts import Recorder
 from millstream.plan.components import Epoch, KeepsLedger, LedgerEntry, NodeContext
@@ -89,12 +91,10 @@ class _LedgerReader:
 
     def recall(self, sink: SinkNode, epoch: Epoch) -> LedgerEntry | None:
         context = NodeContext(sink.name, self.topology.directory, self.checkpoint.node(sink.name), pipeline=self.topology.name)
-        run = sink.component.open(context)
         try:
-            return run.recall(None, epoch) if isinstance(run, KeepsLedger) else None
+            with closing(sink.component.open(context)) as run:
+                return run.recall(None, epoch) if isinstance(run, KeepsLedger) else None
         except Exception as error:
-            from millstream.engine.failures import Translator  # it imports PySpark, which a finished job does not need
-
             translator = Translator([sink], self.topology.name, Redactor(secrets_of(self.topology)))
             raise translator.translate(error, sink.name) from error
 

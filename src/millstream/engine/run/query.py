@@ -107,18 +107,22 @@ class RunningQuery:
             self._move(QueryEvent.ENDED)
             return
         try:
-            self._prepare_sinks()
-            stream = self.run.lowering.build_stream(self.plan)
-            self.run.lowering.examine(self.plan, stream)
-            if not self._settle() or over:
-                self._move(QueryEvent.ENDED if over and not self.run.stopping.is_set() else QueryEvent.HALTED)
-                return
-            flushing = self.half_done and checkpoint.entry(checkpoint.last_planned()).flushes
-            self.handle = self._open(stream)
+            event = self._begin(checkpoint, over)
         except Exception as error:  # noqa: BLE001 — whatever Spark raises is translated
             self._fail(error)
             return
-        self._move(QueryEvent.OPENED_FOR_FLUSH if flushing else QueryEvent.OPENED)
+        self._move(event)
+
+    def _begin(self, checkpoint: QueryCheckpoint, over: bool) -> QueryEvent:
+        """Bring the targets up to date, and start Spark's query unless its input is over."""
+        self._prepare_sinks()
+        stream = self.run.lowering.build_stream(self.plan)
+        self.run.lowering.examine(self.plan, stream)
+        if not self._settle() or over:
+            return QueryEvent.ENDED if over and not self.run.stopping.is_set() else QueryEvent.HALTED
+        flushing = self.half_done and checkpoint.entry(checkpoint.last_planned()).flushes
+        self.handle = self._open(stream)
+        return QueryEvent.OPENED_FOR_FLUSH if flushing else QueryEvent.OPENED
 
     def wait(self, seconds: float) -> None:
         """Wait until the query ends or the time is over."""

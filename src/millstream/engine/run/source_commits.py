@@ -1,8 +1,8 @@
 """Reports committed offsets to the sources.
 
 An offset is reported when Spark's commit of the epoch exists, as the minimum over all queries that read the source: the source may delete
-rows up to it. A separate thread reports; the latest offset wins. A failure is only noted: the next run begins by reporting the last offset
-again.
+rows up to it. A separate thread reports; the latest offset wins. A failure is only noted: the offset, or a later one, is reported again
+with the next epoch, at the end of the run, and when the next run begins.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class SourceCommits:
         self._readers = {name: [plan.name for plan in plans if name in _names(plan)] for name in self._listening}
         self._offsets = {plan.name: _committed_offsets(plan, lowering.checkpoint) for plan in plans}
         self._epochs: dict[str, int] = {}
-        self._told: dict[str, Any] = {}
+        self._reported: dict[str, Any] = {}
         self._noted: set[str] = set()
         self._thread: ThreadPoolExecutor | None = None
         self._running: dict[str, Future[None]] = {}
@@ -52,11 +52,11 @@ class SourceCommits:
         """Report to every source that has no report in progress."""
         for name, run in self._listening.items():
             running = self._running.get(name)
-            if running is not None and running.done():
-                self._settle(name, self._running.pop(name))
+            if running is not None and running.done() and not self._was_accepted(name, self._running.pop(name)):
+                continue  # it is reported again with the next epoch, and at the end
             offset = self._least(name, run)
-            if offset is not None and name not in self._running and offset != self._told.get(name):
-                self._told[name] = offset
+            if offset is not None and name not in self._running and offset != self._reported.get(name):
+                self._reported[name] = offset
                 self._running[name] = self._executor().submit(run.on_commit, self._lowering.spark, offset)
 
     def close(self) -> None:
@@ -74,13 +74,17 @@ class SourceCommits:
         offsets = [self._offsets[query].get(name) for query in self._readers[name]]
         return None if not offsets or None in offsets else run.common_offset(offsets)
 
-    def _settle(self, name: str, told: Future[None]) -> None:
-        """Note a failure once per source; the offset may be reported again."""
-        error = told.exception()
-        if error is not None and name not in self._noted:
+    def _was_accepted(self, name: str, report: Future[None]) -> bool:
+        """Whether the source accepted the offset; a failure is noted once per source."""
+        error = report.exception()
+        if error is None:
+            return True
+        del self._reported[name]
+        if name not in self._noted:
             self._noted.add(name)
             reason = self._redact(str(error)).partition("\n")[0]
             self._recorder.note(f"source `{name}` did not accept its committed offset: {reason}")
+        return False
 
     def _executor(self) -> ThreadPoolExecutor:
         if self._thread is None:

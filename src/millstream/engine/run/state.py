@@ -1,7 +1,7 @@
 """The life of a query: its states, what can happen to it, and the one function that leads from state to state.
 
-starting ──► running ──► done          the input has ended
-    ▲  │        │  └──► stopping ──► stopped
+starting ──► running ──► done          the input has ended; also from starting, when it had ended before
+    ▲  │        │  └──► stopping ──► stopped     also from starting, when the run is stopped meanwhile
     │  │        └─► starting           once more: for the flush, or for rows that have not been read
     │  └─► flushing ──► done           one more epoch closes what is open at the end of a bounded input
     └── restarting ──► stopped         after a temporary failure in any state; a permanent one leads to failed
@@ -53,7 +53,6 @@ _FROM_ANY = {QueryEvent.RETRIES: QueryState.RESTARTING, QueryEvent.FAILED: Query
 _NEXT: dict[tuple[QueryState, QueryEvent], QueryState] = {
     (QueryState.STARTING, QueryEvent.OPENED): QueryState.RUNNING,
     (QueryState.STARTING, QueryEvent.OPENED_FOR_FLUSH): QueryState.FLUSHING,
-    (QueryState.STARTING, QueryEvent.CONTINUES): QueryState.STARTING,
     (QueryState.STARTING, QueryEvent.ENDED): QueryState.DONE,
     (QueryState.STARTING, QueryEvent.HALTED): QueryState.STOPPED,
     (QueryState.RUNNING, QueryEvent.CONTINUES): QueryState.STARTING,

@@ -57,7 +57,7 @@ def trigger_of(plan: QueryPlan, settings: Settings, directory: Path) -> Trigger:
     if plan.bounded:
         ending = [source.available_now for source in sources]
         if any(ending) and not all(ending):
-            raise RunError(_endless(plan))
+            raise RunError(_no_end(plan))
         return Trigger(None if all(ending) else 0, True, waits)
     if isinstance(settings.trigger, AvailableNow):
         return Trigger(None, True, waits)
@@ -67,7 +67,7 @@ def trigger_of(plan: QueryPlan, settings: Settings, directory: Path) -> Trigger:
     return Trigger(max(least, min((source.poll_interval_ms for source in sources), default=0)), False, waits)
 
 
-def _endless(plan: QueryPlan) -> Diagnostic:
+def _no_end(plan: QueryPlan) -> Diagnostic:
     """One Spark query cannot combine two ways to find its end."""
     several = next(node for node in plan.sources if not node.component.available_now)
     message = f"`{several.name}` gives its rows in several epochs, and shares query `{plan.name}` with a source that ends in another way"

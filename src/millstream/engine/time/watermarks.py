@@ -34,11 +34,11 @@ class Watermarks:
 
     def observe(self, seen: Sequence[Saw]) -> set[str]:
         """Record an epoch's times; returns the inputs that had rows."""
-        loud = {self.nodes[saw.id]: saw.latest_ms for saw in seen if saw.rows and saw.id in self.nodes}
-        for name, latest in loud.items():
+        active = {self.nodes[saw.id]: saw.latest_ms for saw in seen if saw.rows and saw.id in self.nodes}
+        for name, latest in active.items():
             own = latest - self.plan.delay_ms(name)
             self._own[name] = max(own, self._own.get(name, 0))
-        return set(loud)
+        return set(active)
 
     def refuse(self, seen: Sequence[Saw], now_ms: int) -> None:
         """Raise before the commit of an epoch with a time too far ahead of the clock, where `on_error` is `fail`."""
@@ -53,9 +53,9 @@ class Watermarks:
                 help_ = "`on_error: drop` leaves such rows out, `on_error: {dead_letter: SINK}` keeps them"
                 raise RunError(Diagnostic("MS072", message, node.place("event_time"), help=help_))
 
-    def end_epoch(self, loud: set[str]) -> None:
+    def end_epoch(self, active: set[str]) -> None:
         """Record the end of an epoch with rows from these inputs."""
-        self._heard.update(dict.fromkeys(loud, time.time()))
+        self._heard.update(dict.fromkeys(active, time.time()))
 
     def target(self, planned_at: float) -> int | None:
         """The watermark without the idle inputs; None when no input is idle, or all are."""

@@ -13,7 +13,6 @@ from sqlglot.optimizer.qualify import qualify
 from sqlglot.schema import MappingSchema
 
 from millstream.plan import types
-from millstream.plan.expressions import columns_in
 from millstream.sql.check.column_names import Misnamed, find_misnamed
 from millstream.sql.check.query import Query
 
@@ -65,13 +64,6 @@ def analyse(query: Query, inputs: Mapping[str, pa.Schema | None]) -> Analysis:
         return Analysis(_output(annotate_types(qualified, schema=tables, dialect="spark")))
     except SqlglotError:
         return Analysis(None)
-
-
-def missing_columns(text: str, available: pa.Schema) -> tuple[str, ...]:
-    """Columns that an expression reads and the schema does not have."""
-    names = {name.lower() for name in available.names}
-    roots = [column.parts[0].name for column in columns_in(text)]
-    return tuple(dict.fromkeys(name for name in roots if name.lower() not in names))
 
 
 def type_of(text: str, query: Query, inputs: Mapping[str, pa.Schema | None]) -> pa.DataType:

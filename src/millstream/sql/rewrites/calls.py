@@ -17,6 +17,8 @@ from functools import lru_cache
 from sqlglot import TokenError, tokenize
 from sqlglot.tokenizer_core import Token, TokenType
 
+from millstream.plan.expressions import quote_column
+
 PREFIX = "_scalar_of_"
 FIELD = "_millstream_"
 """Field names of collected arguments: `_millstream_1`, `_millstream_2`, …"""
@@ -111,7 +113,7 @@ def is_column(tokens: tuple[Token, ...], index: int, end: int) -> bool:
 
 
 def _alias(text: str) -> str:
-    return f" AS `{text.replace('`', '``')}`"
+    return f" AS {quote_column(text)}"
 
 
 def _end(tokens: tuple[Token, ...], closing: int) -> int:

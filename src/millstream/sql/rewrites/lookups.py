@@ -14,9 +14,10 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from millstream.errors import nearest
 from millstream.plan.components import Problem, TextPlace
+from millstream.plan.expressions import quote_column
 from millstream.sql.check.query import tokens_of
 from millstream.sql.rewrites.calls import closing_of, commas_of, is_column
-from millstream.sql.rewrites.table_joins import Naming, Tables, inserted, joins_in, quoted_name, word_of
+from millstream.sql.rewrites.table_joins import Naming, Tables, inserted, joins_in, word_of
 
 CHECK, GET = "check", "get"
 _FUNCTIONS = {"dynamic_table_check": CHECK, "dynamic_table_get": GET}
@@ -64,7 +65,7 @@ def with_functions(text: str, naming: Naming) -> str:
         if is_column(tokens, call.first, end):
             name = tokens[end].text if end > call.last else text[start.start : tokens[end].end + 1]
             offset = tokens[end].end + 1
-            edits.append((TextPlace(offset, offset, 0, 0), f" AS {quoted_name(name)}"))
+            edits.append((TextPlace(offset, offset, 0, 0), f" AS {quote_column(name)}"))
     return inserted(text, edits)
 
 

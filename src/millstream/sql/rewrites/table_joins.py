@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from sqlglot.tokenizer_core import Token, TokenType
 
 from millstream.plan.components import TextPlace
+from millstream.plan.expressions import quote_column
 from millstream.plan.lookup_tables import LookupTable
 from millstream.sql.check.query import parse_query, replace, tokens_of
 
@@ -58,9 +59,9 @@ def with_views(text: str, tables: Tables, naming: Naming) -> str:
             continue
         table = tables[join.table]
         kept = "\n" * text[join.place.start : join.place.end].count("\n")
-        columns = ", ".join(quoted_name(name) for name in table.schema.names)
+        columns = ", ".join(quote_column(name) for name in table.schema.names)
         outer = "OUTER " if join.outer else ""
-        view = f" LATERAL VIEW {outer}inline({naming(ROWS, join.table)}({join.key})) {quoted_name(join.alias)} AS {columns} "
+        view = f" LATERAL VIEW {outer}inline({naming(ROWS, join.table)}({join.key})) {quote_column(join.alias)} AS {columns} "
         offset = tokens_of(text)[join.behind - 1].end + 1
         edits += [(join.place, f"{kept} "), (TextPlace(offset, offset, 0, 0), view)]
     return inserted(text, edits)
@@ -160,7 +161,3 @@ def word_of(tokens: tuple[Token, ...], index: int) -> str:
 def inserted(text: str, edits: list[tuple[TextPlace, str]]) -> str:
     """Edits at one offset stay in the order in which they were found."""
     return replace(text, [*reversed(edits)])
-
-
-def quoted_name(name: str) -> str:
-    return f"`{name.replace('`', '``')}`"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from millstream.plan.components import NodeContext, Problem
-from millstream.sql.expressions import quote
+from millstream.plan.expressions import quote_column
 from millstream.transforms.join.matching import match_problems
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def apply(join: Join, frames: Mapping[str, DataFrame], context: NodeContext) -> 
     left, right = frames[join.left].alias("left"), frames[join.right].alias("right")
     condition = join.matching.condition
     if join.within is not None:
-        times = {name: quote(context.event_times[name]) for name in (join.left, join.right)}
+        times = {name: quote_column(context.event_times[name]) for name in (join.left, join.right)}
         earliest = f"left.{times[join.left]} - INTERVAL '{join.within.before.milliseconds} milliseconds'"
         latest = f"left.{times[join.left]} + INTERVAL '{join.within.after.milliseconds} milliseconds'"
         condition = f"({condition}) AND right.{times[join.right]} >= {earliest} AND right.{times[join.right]} <= {latest}"
@@ -61,14 +61,14 @@ def columns(join: Join, left: list[str], right: list[str]) -> list[Column]:
     from pyspark.sql import functions as F
 
     shared = join.matching.shared
-    found = [_key(name, join.kind) if name in shared else F.col(f"left.{quote(name)}").alias(name) for name in left]
-    return found + [F.col(f"right.{quote(name)}").alias(_name(name, left)) for name in right if name not in shared]
+    found = [_key(name, join.kind) if name in shared else F.col(f"left.{quote_column(name)}").alias(name) for name in left]
+    return found + [F.col(f"right.{quote_column(name)}").alias(_name(name, left)) for name in right if name not in shared]
 
 
 def _key(name: str, kind: str) -> Column:
     from pyspark.sql import functions as F
 
-    sides = [F.col(f"{side}.{quote(name)}") for side in ("left", "right")]
+    sides = [F.col(f"{side}.{quote_column(name)}") for side in ("left", "right")]
     return (sides[0] if kind in {"inner", "left"} else sides[1] if kind == "right" else F.coalesce(*sides)).alias(name)
 
 

@@ -14,9 +14,9 @@ import pyarrow as pa
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from millstream.plan.components import NamesInputs, NodeContext, Problem, TransformRun, Windowed
+from millstream.plan.expressions import quote_column
 from millstream.plan.options import Duration, Expression
 from millstream.plan.windows import Window, closes
-from millstream.sql.expressions import quote
 from millstream.transforms.join import interval, table, window
 from millstream.transforms.join.matching import Matching, parse_condition
 
@@ -122,7 +122,7 @@ class Join(NamesInputs, Windowed):
         return parse_condition(self.on)
 
     def closes(self, input_name: str, event_time: str) -> str:
-        return closes(self.window, quote(event_time)) if self.window is not None else quote(event_time) if event_time else ""
+        return closes(self.window, quote_column(event_time)) if self.window is not None else quote_column(event_time) if event_time else ""
 
     def output(self, inputs: Mapping[str, pa.Schema | None]) -> pa.Schema | None:
         if self.window is not None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,7 @@ import pyarrow as pa
 from pydantic import ValidationError
 
 from millstream.errors import Diagnostic, RunError, nearest
-from millstream.plan.components import NodeContext, Problem, ReadsAsTable, Source, TransformRun
+from millstream.plan.components import NodeContext, Problem, ReadsAsTable, Source, SourceRun, TransformRun
 from millstream.registry import Registry
 from millstream.transforms.join.interval import columns
 from millstream.transforms.join.matching import match_problems
@@ -59,17 +60,17 @@ class TableJoinRun(TransformRun):
         refresh = self.join.refresh
         if self._table is None or (refresh is not None and time.monotonic() - self._read_at >= refresh.seconds):
             # a copy, not a cached frame: Spark would reuse the old cache for the same plan
-            self._table = spark.createDataFrame(self._source().table(spark).toArrow())
+            with closing(self._source()) as source:
+                assert isinstance(source, ReadsAsTable)
+                self._table = spark.createDataFrame(source.table(spark).toArrow())
             self._read_at = time.monotonic()
         return self._table
 
-    def _source(self) -> ReadsAsTable:
+    def _source(self) -> SourceRun:
         source = _source(self.join)
         if isinstance(source, Problem):
             raise RunError(Diagnostic(source.code, source.message))
-        run = source.open(self.context)
-        assert isinstance(run, ReadsAsTable)
-        return run
+        return source.open(self.context)
 
 
 def _source(join: Join) -> Source | Problem:

@@ -12,8 +12,8 @@ import pyarrow as pa
 from millstream.keyed.keys import key_problems
 from millstream.plan.components import NodeContext, Problem
 from millstream.plan.event_time import TIMESTAMP
+from millstream.plan.expressions import quote_column
 from millstream.plan.windows import SessionWindow
-from millstream.sql.expressions import quote
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -63,19 +63,19 @@ def apply(join: Join, frames: Mapping[str, DataFrame], context: NodeContext) -> 
     keys, names = _keys(join), _names(join, {name: frame.columns for name, frame in frames.items()})
     sides = []
     for index, (name, frame) in enumerate(frames.items()):
-        time = F.col(quote(context.event_times[name])).alias(_TIME)
-        packed = F.struct(*[F.col(quote(old)).alias(new) for old, new in names[name]]).alias(f"_{index}")
-        present = frame.where(" AND ".join(f"{quote(key)} IS NOT NULL" for key in keys))
-        sides.append(present.select(*[F.col(quote(key)) for key in keys], time, packed))
+        time = F.col(quote_column(context.event_times[name])).alias(_TIME)
+        packed = F.struct(*[F.col(quote_column(old)).alias(new) for old, new in names[name]]).alias(f"_{index}")
+        present = frame.where(" AND ".join(f"{quote_column(key)} IS NOT NULL" for key in keys))
+        sides.append(present.select(*[F.col(quote_column(key)) for key in keys], time, packed))
     together = reduce(lambda left, right: left.unionByName(right, allowMissingColumns=True), sides)
     collected = [F.collect_list(f"_{index}").alias(f"_{index}") for index in range(len(sides))]
-    closed = together.groupBy(*[F.col(quote(key)) for key in keys], F.expr(_window_sql(join)).alias(_WINDOW)).agg(*collected)
+    closed = together.groupBy(*[F.col(quote_column(key)) for key in keys], F.expr(_window_sql(join)).alias(_WINDOW)).agg(*collected)
     for index in range(len(sides)):
         lonely = join.kind == "full" or (join.kind == "left" and index > 0)
         closed = closed.withColumn(f"_{index}", (F.explode_outer if lonely else F.explode)(f"_{index}"))
     edges = [f"{_WINDOW}.start AS window_start", f"{_WINDOW}.end AS window_end"]
-    columns = [f"_{index}.{quote(new)}" for index, pairs in enumerate(names.values()) for _, new in pairs]
-    return closed.selectExpr(*map(quote, keys), *edges, *columns)
+    columns = [f"_{index}.{quote_column(new)}" for index, pairs in enumerate(names.values()) for _, new in pairs]
+    return closed.selectExpr(*map(quote_column, keys), *edges, *columns)
 
 
 def _window_sql(join: Join) -> str:

@@ -16,6 +16,7 @@ from millstream.connectors.file.read.headers import require_columns
 from millstream.connectors.file.read.layout import FileLayout, conditions, from_directory
 from millstream.connectors.file.read.paths import InputPath
 from millstream.plan.components import REJECT
+from millstream.plan.expressions import quote_column
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -99,22 +100,18 @@ def _all_columns_read(frame: DataFrame, names: list[str]) -> DataFrame:
     """Spark parses only the columns that a reader selects, and a row is invalid only in a parsed column: two readers would disagree. A
     condition that is always true, but refers to every column, makes them agree. It costs nothing: the first half decides.
     """
-    return frame.where(f"spark_partition_id() >= 0 OR xxhash64({', '.join(map(_quote, names))}) = 0")
+    return frame.where(f"spark_partition_id() >= 0 OR xxhash64({', '.join(map(quote_column, names))}) = 0")
 
 
 def _column(field: Any, there: StructType, layout: FileLayout, bad: str) -> str:
     kind, present = field.dataType.simpleString(), {name.lower() for name in there.names}
-    value = _quote(field.name) if field.name.lower() in present else f"CAST(NULL AS {kind})"
+    value = quote_column(field.name) if field.name.lower() in present else f"CAST(NULL AS {kind})"
     if field.name in layout.directories:
         value = f"coalesce({value}, {from_directory(field.name, kind)})"
-    return f"{f'CASE WHEN NOT ({bad}) THEN {value} END' if bad else value} AS {_quote(field.name)}"
+    return f"{f'CASE WHEN NOT ({bad}) THEN {value} END' if bad else value} AS {quote_column(field.name)}"
 
 
 def _reject(bad: str) -> str:
     if not bad:
         return f"CAST(NULL AS {_REJECT_TYPE}) AS {REJECT}"
     return f"CASE WHEN {bad} THEN named_struct('raw', {RAW}, 'error', '{_ERROR}') END AS {REJECT}"
-
-
-def _quote(name: str) -> str:
-    return f"`{name.replace('`', '``')}`"

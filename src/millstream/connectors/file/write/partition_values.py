@@ -11,6 +11,7 @@ from functools import reduce
 from typing import TYPE_CHECKING
 
 from millstream.plan.components import REJECT
+from millstream.plan.expressions import quote_column
 from millstream.worker import marks
 
 if TYPE_CHECKING:
@@ -73,4 +74,4 @@ def _reason(name: str) -> Column:
 def _quote(name: str) -> Column:
     from pyspark.sql import functions as F
 
-    return F.col(f"`{name.replace('`', '``')}`")
+    return F.col(quote_column(name))

@@ -18,6 +18,7 @@ from millstream.connectors.kafka.schemas.library import Library
 from millstream.connectors.kafka.schemas.protobuf import make_encoder, on_arrays
 from millstream.errors import Diagnostic, RunError
 from millstream.formats import avro, avro_writer, json_schema, protobuf_writer
+from millstream.plan.expressions import quote_column
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -54,9 +55,9 @@ class Registration:
         from pyspark.sql import functions as F
         from pyspark.sql.avro.functions import to_avro
 
-        chosen = frame.select(*[F.col(_quote(name)) for name in columns])
+        chosen = frame.select(*[F.col(quote_column(name)) for name in columns])
         id_, text = self._schema(chosen, what)
-        row = F.struct(*[F.col(_quote(name)) for name in columns])
+        row = F.struct(*[F.col(quote_column(name)) for name in columns])
         if self._format(what) == "protobuf":
             return on_arrays(make_encoder(b64decode(text), id_), "binary", row)
         if self._format(what) == "json_schema":
@@ -150,7 +151,3 @@ class Registration:
 
     def _format(self, what: What) -> str:
         return self.sink.format if what == "value" else self.sink.key_format
-
-
-def _quote(name: str) -> str:
-    return f"`{name.replace('`', '``')}`"

@@ -16,6 +16,7 @@ from millstream.connectors.kafka.registry import REGISTERED
 from millstream.connectors.kafka.schemas.registration import Registration
 from millstream.errors import Diagnostic, RunError
 from millstream.plan.changelog import DELETE, INSERT, SEQUENCE, UPDATE, op_of
+from millstream.plan.expressions import quote_column
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -88,7 +89,7 @@ def _value(frame: DataFrame, encoding: Encoding) -> Column:
     names = _value_columns(frame, encoding)
     if encoding.registration is not None and encoding.format in REGISTERED:
         return encoding.registration.encode(frame, names, "value")
-    columns = [F.col(_quote(name)) for name in names]
+    columns = [F.col(quote_column(name)) for name in names]
     if encoding.format == "json":
         return F.to_json(F.struct(*columns), {"ignoreNullFields": "false", **encoding.options}).cast("binary")
     if encoding.format == "csv":
@@ -109,7 +110,7 @@ def _value_columns(frame: DataFrame, encoding: Encoding) -> list[str]:
 def _key(frame: DataFrame, encoding: Encoding) -> Column:
     from pyspark.sql import functions as F
 
-    columns = [F.col(_quote(name)) for name in encoding.key]
+    columns = [F.col(quote_column(name)) for name in encoding.key]
     if not columns:
         return F.lit(None).cast("binary")
     if encoding.registration is not None and encoding.key_format in REGISTERED:
@@ -130,7 +131,7 @@ def _headers(frame: DataFrame, encoding: Encoding, op: str) -> Column | None:
     values = {name: F.lit(text).cast("binary") for name, text in encoding.static.items()}
     traced = {TRACE: TRACE} if TRACE in frame.columns and TRACE not in encoding.value else {}
     for name, column in {**traced, **encoding.dynamic}.items():
-        cell = F.col(_quote(column))
+        cell = F.col(quote_column(column))
         values[name] = cell if kinds[column] == "binary" else cell.cast("string").cast("binary")
     if op:
         code = F.lit(None).cast("string")
@@ -141,7 +142,3 @@ def _headers(frame: DataFrame, encoding: Encoding, op: str) -> Column | None:
         return None
     pairs = [F.when(value.isNotNull(), F.struct(F.lit(name).alias("key"), value.alias("value"))) for name, value in values.items()]
     return F.filter(F.array(*pairs), lambda pair: pair.isNotNull())
-
-
-def _quote(name: str) -> str:
-    return f"`{name.replace('`', '``')}`"

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from millstream.plan.components import REJECT
+from millstream.plan.expressions import quote_column
 from millstream.worker import marks
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ def with_size_rejects(frame: DataFrame, message: dict[str, Column], limit: int) 
     from pyspark.sql import functions as F
 
     columns = frame.columns
-    row = F.struct(*[F.col(f"`{name.replace('`', '``')}`") for name in columns])
+    row = F.struct(*[F.col(quote_column(name)) for name in columns])
     made = frame.select(row.alias("row"), *[column.alias(name) for name, column in message.items()])
     size = _size("headers" in message)
     raw = F.to_json("row", {"ignoreNullFields": "false"})

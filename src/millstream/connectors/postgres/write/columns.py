@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal
 
 from millstream.clients.postgres import NAME_BYTES, quote_name
 from millstream.errors import Diagnostic, RunError
+from millstream.plan.expressions import quote_column
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
@@ -79,7 +80,7 @@ def to_staging_types(frame: DataFrame, columns: tuple[StagedColumn, ...], *besid
     from pyspark.sql import functions as F
 
     def sent(column: StagedColumn) -> SparkColumn:
-        value = F.col(f"`{column.name.replace('`', '``')}`")
+        value = F.col(quote_column(column.name))
         if column.text == "json":
             value = F.to_json(value, {"ignoreNullFields": "false"})
         elif column.text == "string":

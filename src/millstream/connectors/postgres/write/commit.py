@@ -150,10 +150,10 @@ def _drop(connection: psycopg.Connection[Any], tables: Sequence[str]) -> None:
         connection.execute(f"DROP TABLE IF EXISTS {', '.join(tables)}")
 
 
-def prefix(context: NodeContext, sink: str) -> str:
-    """The prefix of a sink's staging tables, unique in this checkpoint."""
-    identity = f"{context.storage.url}/{context.pipeline}/{sink}"
-    return f"stage_{hashlib.sha256(identity.encode()).hexdigest()[:16]}"
+def prefix(context: NodeContext, epoch: Epoch) -> str:
+    """The prefix of the staging tables of a sink in one query, unique in this checkpoint: several queries can share a sink."""
+    place = f"{context.storage.url}/{context.pipeline}/{epoch.sink}/{epoch.query}"
+    return f"stage_{hashlib.sha256(place.encode()).hexdigest()[:16]}"
 
 
 def sweep(connection: psycopg.Connection[Any], schema: str, begins: str) -> None:

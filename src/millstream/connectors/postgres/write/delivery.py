@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from millstream.clients.postgres import PostgresOptions, open_connection, quote_name, require_client
 from millstream.connectors.postgres.worker.staging import StagingJob
@@ -17,6 +18,7 @@ from millstream.errors import RunError, TemporaryError
 from millstream.plan.components import Epoch, LedgerEntry, NodeContext, SinkRun, Staged
 
 if TYPE_CHECKING:
+    import psycopg
     from pyspark.sql import DataFrame, SparkSession
 
 _REACHED = "reached"
@@ -45,24 +47,36 @@ class PostgresDeliveryRun(SinkRun[Work]):
     def __init__(self, target: PostgresDelivery, context: NodeContext) -> None:
         super().__init__(context)
         self.target = target
-        self._has_staged = False
-        self.held = False
+        self._run_id = uuid.uuid4().hex[:8]
+        self._staged: set[str] = set()
+        """Prefixes of the staging tables that this run has made."""
+        self._holding: set[str] = set()
+        """The queries whose epochs the table holds."""
+
+    @property
+    def held(self) -> bool:
         """Whether the ledger has an entry of this sink: then its table must exist."""
+        return bool(self._holding)
 
     def prepare(self, spark: SparkSession) -> None:
         require_client()
         with first_contact(self.context), open_connection(self.target.address()) as connection:
             self._ledger.create(connection)
-            sweep(connection, self.target.metadata_schema, prefix(self.context, self.context.name))
 
     def ledger(self, spark: SparkSession | None, epoch: Epoch) -> LedgerEntry | None:
+        """Called before the query stages its first rows: tables of earlier starts are removed."""
         with open_connection(self.target.address()) as connection:
-            entry = self._ledger.read(connection, epoch)
-        self.held = entry is not None
-        return entry
+            sweep(connection, self.target.metadata_schema, prefix(self.context, epoch))
+            return self._read(connection, epoch)
 
     def recall(self, spark: SparkSession | None, epoch: Epoch) -> LedgerEntry | None:
-        return self.ledger(spark, epoch)
+        with open_connection(self.target.address()) as connection:
+            return self._read(connection, epoch)
+
+    def _read(self, connection: psycopg.Connection[Any], epoch: Epoch) -> LedgerEntry | None:
+        entry = self._ledger.read(connection, epoch)
+        (self._holding.discard if entry is None else self._holding.add)(epoch.query)
+        return entry
 
     def stage_columns(
         self,
@@ -75,8 +89,9 @@ class PostgresDeliveryRun(SinkRun[Work]):
     ) -> Staged[Work]:
         """Stage the columns of a frame, with the statements that will merge them."""
         address, schema = self.target.address(), self.target.metadata_schema
-        job = StagingJob(address.text, quote_name(schema), prefix(self.context, epoch.sink), column_definitions(columns, key))
-        self._has_staged = True
+        own = f"{prefix(self.context, epoch)}_{self._run_id}"
+        self._staged.add(own)
+        job = StagingJob(address.text, quote_name(schema), own, column_definitions(columns, key))
         attempts = stage(to_staging_types(frame, columns).coalesce(self.target.connections), job)
         work = Work(address, self._ledger, tuple(attempts), statements, blame)
         try:
@@ -98,11 +113,14 @@ class PostgresDeliveryRun(SinkRun[Work]):
         discard(staged.work)
 
     def close(self) -> None:
-        """Remove the staging tables of attempts that no epoch counted: those of workers that died after they had staged."""
-        if not self._has_staged:
+        """Remove the staging tables of attempts that no epoch counted: those of workers that died after they had staged. Only this run's:
+        another run may have taken over the checkpoint.
+        """
+        if not self._staged:
             return
-        with open_connection(self.target.address()) as connection:
-            sweep(connection, self.target.metadata_schema, prefix(self.context, self.context.name))
+        with open_connection(self.target.address().to(connect_timeout="2")) as connection:
+            for own in self._staged:
+                sweep(connection, self.target.metadata_schema, own)
 
     @property
     def _ledger(self) -> Ledger:
