@@ -42,7 +42,7 @@ def _reader(spec: TableSpec, cache: CacheSpec | None = None) -> Reader:
 
     cached = replace(spec, cache=cache)
     store = open_store(cached)
-    return Reader(cached, store.settle(), store)
+    return Reader(cached, store.ensure(), store)
 
 
 def _tiers(reader: Reader, *keys: str | None) -> list[str | None]:
@@ -131,7 +131,7 @@ def test_a_whole_number_out_of_range_is_no_key_and_a_text_is_a_mistake() -> None
 
 def test_put_replaces_and_delete_counts(spec: TableSpec) -> None:
     store = open_store(spec)
-    store.settle()
+    store.ensure()
     store.put(pa.table({"user_id": ["1", "2"], "tier": ["a", "b"]}))
     store.put(pa.table({"user_id": ["2"], "tier": pa.array([None], pa.string())}))
     assert sorted(store.first(10).to_pylist(), key=str) == [{"user_id": "1", "tier": "a"}, {"user_id": "2", "tier": None}]

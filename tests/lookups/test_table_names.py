@@ -28,7 +28,7 @@ def base(request: pytest.FixtureRequest, tmp_path: Path) -> TableSpec:
 
 def _works(spec: TableSpec) -> None:
     store = open_store(spec)
-    store.settle()
+    store.ensure()
     rows = pa.table({spec.keys[0]: ["1", "'; DROP TABLE keep; --"], spec.columns[0]: ["x", "\"'; --"]})
     store.put(rows)
     assert sorted(store.get(rows.select([spec.keys[0]])).to_pylist(), key=str) == sorted(rows.to_pylist(), key=str)
@@ -40,7 +40,7 @@ def _works(spec: TableSpec) -> None:
 @pytest.mark.parametrize("part", ["table", "key", "column", "time_column", "namespace"])
 def test_a_name_is_a_name_wherever_it_stands(base: TableSpec, part: str, name: str) -> None:
     kept = open_store(base)
-    kept.settle()
+    kept.ensure()
     kept.put(pa.table({"k": ["here"], "v": ["still"]}))
     changes: dict[str, dict] = {
         "table": {"table": name},
@@ -63,11 +63,11 @@ def test_a_table_of_ones_own_is_used_as_it_is(postgres: Database) -> None:
     postgres.run(f"INSERT INTO {schema}.users VALUES (1, 'ann', 1.5, '00000000-0000-0000-0000-000000000001', '{{}}')")
     spec = TableSpec("t", "postgres", "users", ("id",), ("name", "score", "token", "extra"), {}, schema, "at", postgres.address)
     store = open_store(spec)
-    assert store.settle().field("id").type == pa.int32()
+    assert store.ensure().field("id").type == pa.int32()
     (row,) = store.get(pa.table({"id": pa.array([1, 2], pa.int32())})).to_pylist()
     assert (row["name"], float(row["score"]), row["token"][-1], row["extra"]) == ("ann", 1.5, "1", "{}")
     uuids = open_store(replace(spec, keys=("token",), columns=("name",)))
-    uuids.settle()
+    uuids.ensure()
     assert uuids.get(pa.table({"token": ["no uuid", "00000000-0000-0000-0000-000000000001"]})).num_rows == 1
 
 
@@ -84,28 +84,28 @@ def test_a_table_that_is_otherwise_is_told(postgres: Database, change: dict, sai
     postgres.run(f"CREATE TABLE {schema}.users (id int PRIMARY KEY, name text)")
     spec = TableSpec("t", "postgres", "users", ("id",), ("name",), {"name": pa.string()}, schema, "at", postgres.address)
     with pytest.raises(RunError, match="MS135") as caught:
-        open_store(replace(spec, **change)).settle()
+        open_store(replace(spec, **change)).ensure()
     assert said in caught.value.diagnostics[0].message
 
 
 def test_logins_and_addresses(postgres: Database, tmp_path: Path) -> None:
     spec = TableSpec("t", "postgres", "users", ("id",), (), {}, "public", "at", postgres.address)
     with pytest.raises(RunError, match="MS111"):
-        open_store(replace(spec, address=postgres.address.to(password="wrong"))).settle()
+        open_store(replace(spec, address=postgres.address.to(password="wrong"))).ensure()
     with pytest.raises(TemporaryError, match="MS110"):
-        open_store(replace(spec, address=postgres.address.to(port="1"))).settle()
+        open_store(replace(spec, address=postgres.address.to(port="1"))).ensure()
     with pytest.raises(TemporaryError, match="MS138"):
-        open_store(TableSpec("t", "redis", "t", ("k",), place="redis://user:hidden@127.0.0.1:1/0", time_column="at")).settle()
+        open_store(TableSpec("t", "redis", "t", ("k",), place="redis://user:hidden@127.0.0.1:1/0", time_column="at")).ensure()
     (tmp_path / "text.db").write_text("this is no database at all, however long it is" * 10)
     for path in (tmp_path / "text.db", tmp_path / "no" / "where.db"):
         with pytest.raises(MillstreamError, match="MS137"):
-            open_store(TableSpec("t", "sqlite", "t", ("k",), place=str(path), time_column="at")).settle()
+            open_store(TableSpec("t", "sqlite", "t", ("k",), place=str(path), time_column="at")).ensure()
 
 
 def test_a_connection_that_was_cut_is_made_anew(postgres: Database) -> None:
     schema = postgres.schema()
     store = open_store(TableSpec("t", "postgres", "users", ("id",), (), {}, schema, "at", postgres.address))
-    store.settle()
+    store.ensure()
     store.put(pa.table({"id": ["1"]}))
     postgres.run("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'millstream' AND pid <> pg_backend_pid()")
     assert store.get(pa.table({"id": ["1"]})).num_rows == 1
@@ -118,6 +118,6 @@ def test_values_of_another_kind_are_told(tmp_path: Path) -> None:
     store = open_store(
         TableSpec("t", "sqlite", "t", ("k",), ("day",), {"day": pa.date32()}, place=str(tmp_path / "t.db"), time_column="at")
     )
-    store.settle()
+    store.ensure()
     with pytest.raises(RunError, match="a value of `day` is not a `date32"):
         store.first(1)

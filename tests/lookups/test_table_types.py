@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from tests.servers.postgres import Database
 
-from millstream.lookups.backends.memory import Home
+from millstream.lookups.backends.memory import TableServer
 from millstream.lookups.table import TableSpec, open_store
 from millstream.plan import types
 
@@ -32,12 +32,12 @@ NAMES = {f"c{index}": kind for index, kind in enumerate(VALUES)}
 
 
 @pytest.fixture(scope="module")
-def home() -> Home:
-    return Home()
+def home() -> TableServer:
+    return TableServer()
 
 
 @pytest.fixture(params=["memory", "sqlite", "postgres", "redis"])
-def spec(request: pytest.FixtureRequest, tmp_path: Path, home: Home) -> TableSpec:
+def spec(request: pytest.FixtureRequest, tmp_path: Path, home: TableServer) -> TableSpec:
     kinds = {name: types.parse(kind) for name, kind in NAMES.items()} | {"k": pa.string()}
     base = TableSpec("t", request.param, "t", ("k",), tuple(NAMES), kinds, time_column="at", place=str(tmp_path / "t.db"))
     if request.param == "memory":
@@ -54,7 +54,7 @@ def test_values_come_back_as_they_were(spec: TableSpec) -> None:
     schema = pa.schema([pa.field(name, spec.types[name]) for name in spec.names])
     rows = pa.Table.from_pylist([{"k": "full", **dict(zip(NAMES, VALUES.values(), strict=True))}, {"k": "empty"}], schema=schema)
     store = open_store(spec)
-    assert store.settle() == schema
+    assert store.ensure() == schema
     store.put(rows)
     found = store.get(pa.table({"k": ["full", "empty", "none"]}))
     assert found.schema == schema
@@ -65,7 +65,7 @@ def test_values_come_back_as_they_were(spec: TableSpec) -> None:
 def test_every_type_of_key(spec: TableSpec, kind: str) -> None:
     key = pa.array([VALUES[kind]], types.parse(kind))
     store = open_store(replace(spec, table=f"{spec.table}_{kind}", columns=(), types={"k": types.parse(kind)}, name=f"t_{kind}"))
-    store.settle()
+    store.ensure()
     store.put(pa.table({"k": key}))
     assert store.get(pa.table({"k": key}))["k"].combine_chunks() == key
     assert store.delete(pa.table({"k": key})) == 1

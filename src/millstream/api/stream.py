@@ -1,4 +1,5 @@
-"""`DataStream`: a stream of rows. Every operator returns a new stream and does not change the old one, so streams can be shared.
+"""`DataStream`: a stream of rows. Every operator returns a new stream and does not change the old one, so streams can be shared. Only
+`with_event_time` declares something about the stream itself, and returns it.
 
 The types enforce the rules: a stream has no `execute` (it has no sink), a flow has no operators (it has ended in sinks), and windows exist
 only on keyed streams. A type checker reports such mistakes before anything runs.

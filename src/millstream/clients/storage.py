@@ -92,7 +92,7 @@ class LocalStorage:
 
     def put(self, path: str, data: bytes) -> None:
         self._temporary(path, data).replace(self.root / path)
-        self._settle(path)
+        self._sync_folder(path)
 
     def put_once(self, path: str, data: bytes) -> bool:
         temporary = self._temporary(path, data)
@@ -102,7 +102,7 @@ class LocalStorage:
             return False
         finally:
             temporary.unlink()
-        self._settle(path)
+        self._sync_folder(path)
         return True
 
     def names(self, path: str = "") -> list[str]:
@@ -153,7 +153,7 @@ class LocalStorage:
                 os.fsync(file.fileno())
         return temporary
 
-    def _settle(self, path: str) -> None:
+    def _sync_folder(self, path: str) -> None:
         if self.durable:
             sync((self.root / path).parent)
 

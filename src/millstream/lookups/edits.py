@@ -107,6 +107,6 @@ def open_table(topology: Topology, name: str) -> Iterator[TableEditor]:
     spec = component.spec(name, topology.directory)
     store = open_store(spec)
     try:
-        yield TableEditor(spec, store.settle(), store)
+        yield TableEditor(spec, store.ensure(), store)
     finally:
         store.close()

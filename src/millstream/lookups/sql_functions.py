@@ -47,20 +47,20 @@ def table_functions_registered(session: SparkSession, text: str, tables: Mapping
             session._jsparkSession.sessionState().catalog().dropTempFunction(function_name(verb, table.name), True)
 
 
-def settle(spec: TableSpec, dry: bool) -> pa.Schema:
+def ensure(spec: TableSpec, dry: bool) -> pa.Schema:
     """The schema of a table, which is created if missing, unless the plan is only analysed."""
     if not dry:
-        return _open_and_settle(spec)
+        return _open_and_ensure(spec)
     try:
-        return _open_and_settle(replace(spec, owned=False))
+        return _open_and_ensure(replace(spec, owned=False))
     except MissingTableError:
         return pa.schema([pa.field(name, spec.types.get(name, pa.string())) for name in spec.names])
 
 
-def _open_and_settle(spec: TableSpec) -> pa.Schema:
+def _open_and_ensure(spec: TableSpec) -> pa.Schema:
     store = open_store(spec)
     try:
-        return store.settle()
+        return store.ensure()
     finally:
         store.close()
 

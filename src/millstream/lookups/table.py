@@ -75,7 +75,7 @@ class TableSpec:
 class TableStore(Protocol):
     """A table in its backend."""
 
-    def settle(self) -> pa.Schema:
+    def ensure(self) -> pa.Schema:
         """Create the table if it is missing and may be created; returns the types of its keys and columns."""
         ...
 
@@ -121,7 +121,7 @@ class LocatesTable(Protocol):
 
 
 def open_store(spec: TableSpec, schema: pa.Schema | None = None) -> TableStore:
-    """A store; `schema` is the result of `settle`, for processes that do not need to read it again."""
+    """A store; `schema` is the result of `ensure`, for processes that do not need to read it again."""
     from importlib import import_module
 
     made: TableStore = import_module(f"millstream.lookups.backends.{spec.backend}").Table(spec, schema)

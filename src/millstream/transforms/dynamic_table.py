@@ -23,7 +23,7 @@ from millstream.transforms.sql import Sql
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from millstream.lookups.backends.memory import Home
+    from millstream.lookups.backends.memory import TableServer
 
 
 class DynamicTable(NamesInputs, TablePlace, Transform):
@@ -160,7 +160,7 @@ class DynamicTableRun(TransformRun):
         super().__init__(table, context)
         self.table = table
         self._query = table.query.open(context) if table.query else None
-        self._home: Home | None = None
+        self._server: TableServer | None = None
         self._found: tuple[TableSpec, pa.Schema] | None = None
         self._lock = threading.Lock()
         """One query fills the table while others look up rows in it, each in its own thread."""
@@ -171,12 +171,12 @@ class DynamicTableRun(TransformRun):
 
     def resolve(self) -> tuple[TableSpec, pa.Schema]:
         """The table's location and schema, found once in a run."""
-        from millstream.lookups.sql_functions import settle
+        from millstream.lookups.sql_functions import ensure
 
         with self._lock:
             if self._found is None:
                 spec = self._spec()
-                self._found = spec, settle(spec, self.context.dry)
+                self._found = spec, ensure(spec, self.context.dry)
             return self._found
 
     def fill(self, frame: DataFrame) -> int:
@@ -185,17 +185,17 @@ class DynamicTableRun(TransformRun):
         return fill(self.table.lookup_table(self.context.name), self.resolve(), frame)
 
     def close(self) -> None:
-        if self._home is not None:
-            self._home.close()
+        if self._server is not None:
+            self._server.close()
 
     def _spec(self) -> TableSpec:
         """A table in memory uses the address at which workers reach the driver."""
         from pyspark import SparkContext
 
-        from millstream.lookups.backends.memory import Home
+        from millstream.lookups.backends.memory import TableServer
 
         if self.table.backend != "memory":
             return self.table.spec(self.context.name, self.context.directory)
         running = SparkContext._active_spark_context
-        self._home = Home(running.getConf().get("spark.driver.host", "127.0.0.1") if running else "127.0.0.1")
-        return self.table.spec(self.context.name, self.context.directory, self._home.place, self._home.secret)
+        self._server = TableServer(running.getConf().get("spark.driver.host", "127.0.0.1") if running else "127.0.0.1")
+        return self.table.spec(self.context.name, self.context.directory, self._server.place, self._server.secret)

@@ -176,7 +176,7 @@ class LookupRun(TransformRun):
         spec = self.lookup.spec(self.context.name, self.context.directory)
         store = open_store(spec)
         try:
-            return spec, store.settle()
+            return spec, store.ensure()
         finally:
             store.close()
 

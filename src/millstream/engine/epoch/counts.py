@@ -50,7 +50,7 @@ def _counts(names: Sequence[str]) -> list[Any]:
     return [F.count_if(F.col(f"{REJECT}.node") == name).alias(f"n{place}") for place, name in enumerate(names)]
 
 
-def rejected_rows(plan: QueryPlan, rows: Mapping[str, int]) -> dict[str, int]:
+def count_dead_letters(plan: QueryPlan, rows: Mapping[str, int]) -> dict[str, int]:
     """Node → its rejects, where a dead-letter sink that counts them takes rejects from this node alone."""
     found = {}
     for sink in plan.sinks:

@@ -20,7 +20,7 @@ from millstream.checkpoint.layout import OffsetEntry
 from millstream.engine.epoch.counts import Tally, count_rejects
 from millstream.engine.epoch.last_per_key import last_per_key
 from millstream.engine.epoch.staging import stage_once
-from millstream.engine.lowering.nodes import REJECT_TYPE, Lowering, finish, good, visible
+from millstream.engine.lowering.nodes import REJECT_TYPE, Lowering, accepted_rows, finish, visible
 from millstream.engine.time.late_rows import Lateness
 from millstream.engine.time.operators import Operators
 from millstream.plan.components import REJECT, KeepsLastPerKey, RejectsRows
@@ -60,7 +60,7 @@ class EpochFrames:
     def rows(self, name: str, reader: AnyNode | None = None) -> DataFrame:
         """The valid rows of a node, as one reader sees them."""
         frame, node = self._frame(name), self._plan.node(name)
-        return visible(good(frame) if self._rejects(node) else frame, node, reader)
+        return visible(accepted_rows(frame) if self._rejects(node) else frame, node, reader)
 
     @cached_property
     def operators(self) -> Operators | None:
@@ -81,7 +81,7 @@ class EpochFrames:
         rejecting, late_nodes = self._plan.nodes_rejecting_to(sink), self._plan.late_rows_of(sink)
         if rejecting or late_nodes:
             rows = self._dead_letters(rejecting, late_nodes)
-            return good(self._with_rejects(sink, rows)) if sink.isolates else rows
+            return accepted_rows(self._with_rejects(sink, rows)) if sink.isolates else rows
         name = sink.name if sink.isolates else sink.inputs[0]
         rows = self.rows(name)
         self._count(name)

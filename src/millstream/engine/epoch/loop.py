@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame
 from millstream.checkpoint.deliveries import Deliveries
 from millstream.checkpoint.layout import QueryCheckpoint
 from millstream.engine.epoch.changed_inputs import refuse_changed
-from millstream.engine.epoch.counts import passed_rows, record_lookups, rejected_rows
+from millstream.engine.epoch.counts import count_dead_letters, passed_rows, record_lookups
 from millstream.engine.epoch.durability import Durability
 from millstream.engine.epoch.frames import EpochFrames
 from millstream.engine.epoch.ledgers import Ledgers
@@ -212,7 +212,7 @@ class EpochLoop:
         self.status.planned_at = None
         self.status.scans[epoch.number] = frames.scans
         self.status.finished = FinishedEpoch(epoch.number, offsets_of(plan, epoch.entry))
-        rejected, committed = {**facts.rejected, **rejected_rows(plan, rows)}, tuple(sink.node.name for sink in staged.sinks)
+        rejected, committed = {**facts.rejected, **count_dead_letters(plan, rows)}, tuple(sink.node.name for sink in staged.sinks)
         self.recorder.epoch(replace(facts, rows_out=rows, rejected=rejected, committed=committed, skipped=skipped))
         for name, count in passed_rows(plan, rows, frames.collapsed).items():
             self.recorder.add(name, "transform", rows_out=count)

@@ -88,9 +88,9 @@ class Lowering:
             frame = self.lower(node, self._with_aliases(node, inputs), self.spark, event_times=event_times, watched=node in plan.clocks)
             frames[node.name] = frame
             if node.isolates and node is not plan.root:
-                frames[node.name] = good(frame)
+                frames[node.name] = accepted_rows(frame)
                 if node.name in plan.owned:
-                    rejects.append(bad(frame, node))
+                    rejects.append(rejected_rows(frame, node))
             if node in plan.clocks:
                 frames[node.name] = with_watermark(frames[node.name], node, plan.delay_ms(node.name), plan.held)
                 clocks[watermark_id(frames[node.name])] = node.name
@@ -105,12 +105,12 @@ class Lowering:
         empty = self.spark.createDataFrame([], stream.frame.schema)
         with _report_at(stream_end):
             root = finish(stream_end, empty, self, _NO_TIME)
-        frames = {stream_end.name: good(root) if REJECT in root.columns else root}
+        frames = {stream_end.name: accepted_rows(root) if REJECT in root.columns else root}
         for node in plan.below:
             if node.name not in frames and all(name in frames for name in node.inputs):
                 inputs = {name: visible(frames[name], plan.node(name), node) for name in node.inputs}
                 frame = self.lower(node, inputs, self.spark, _NO_TIME)
-                frames[node.name] = good(frame) if REJECT in frame.columns else frame
+                frames[node.name] = accepted_rows(frame) if REJECT in frame.columns else frame
         for sink in plan.sinks:
             run = self.sink(sink)
             if sink.inputs and sink.inputs[0] in frames and isinstance(run, KeepsLastPerKey):
@@ -260,7 +260,7 @@ def finish(node: StreamNode, frame: DataFrame, lowering: Lowering, clock: str = 
     assert isinstance(run, FinishesEpochs)
     if REJECT not in frame.columns:
         return run.finish(frame, context)
-    done = run.finish(good(frame), context).withColumn(REJECT, F.lit(None).cast(frame.schema[REJECT].dataType))
+    done = run.finish(accepted_rows(frame), context).withColumn(REJECT, F.lit(None).cast(frame.schema[REJECT].dataType))
     return done.unionByName(frame.where(F.col(REJECT).isNotNull()).select(REJECT), allowMissingColumns=True)
 
 
@@ -272,11 +272,11 @@ def visible(frame: DataFrame, node: AnyNode, reader: AnyNode | None = None) -> D
     return frame.where(F.col(column).isNull()).drop(column)
 
 
-def good(frame: DataFrame) -> DataFrame:
+def accepted_rows(frame: DataFrame) -> DataFrame:
     return frame.where(F.col(REJECT).isNull()).drop(REJECT)
 
 
-def bad(frame: DataFrame, node: AnyNode) -> DataFrame:
+def rejected_rows(frame: DataFrame, node: AnyNode) -> DataFrame:
     """The rejects of one node, as one column with the node's name."""
     tagged = F.struct(F.lit(node.name).alias("node"), F.col(f"{REJECT}.raw"), F.col(f"{REJECT}.error"))
     return frame.where(F.col(REJECT).isNotNull()).select(tagged.cast(REJECT_TYPE).alias(REJECT))

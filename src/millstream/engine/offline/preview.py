@@ -70,7 +70,7 @@ def _analyse(topology: Topology, checkpoint: Checkpoint, spark: object) -> tuple
     from millstream.engine.failures import Translator
     from millstream.engine.lowering.event_time import with_event_time
     from millstream.engine.lowering.functions import register
-    from millstream.engine.lowering.nodes import Lowering, finish, good, visible
+    from millstream.engine.lowering.nodes import Lowering, accepted_rows, finish, visible
     from millstream.engine.lowering.runs import NodeRuns
     from millstream.sql.analysed.isolation import without_rejects
 
@@ -93,7 +93,7 @@ def _analyse(topology: Topology, checkpoint: Checkpoint, spark: object) -> tuple
             inputs = {name: visible(frames[name], topology.node(name), node) for name in node.inputs}
             frame = lowering.lower(node, inputs, spark, event_times={name: event_time_of(topology.node, name) for name in node.inputs})
             frame = finish(node, frame, lowering)
-        frames[node.name] = good(frame) if REJECT in frame.columns else frame
+        frames[node.name] = accepted_rows(frame) if REJECT in frame.columns else frame
         schemas[node.name] = to_arrow_schema(visible(frames[node.name], node).schema)
 
     try:

@@ -24,7 +24,7 @@ class Table:
         self._spec, self._schema, self._name = spec, schema, _quote(spec.namespace, spec.table)
         self._connection: duckdb.DuckDBPyConnection | None = None
 
-    def settle(self) -> pa.Schema:
+    def ensure(self) -> pa.Schema:
         spec = self._spec
         with self._translate_errors() as connection:
             text = """SELECT column_name FROM information_schema.columns
@@ -40,7 +40,7 @@ class Table:
         return self._schema
 
     def get(self, keys: pa.Table) -> pa.Table:
-        schema = self._schema or self.settle()
+        schema = self._schema or self.ensure()
         match = " AND ".join(f"t.{_quote(name)} = k.k{index}" for index, name in enumerate(self._spec.keys))
         named = keys.rename_columns([f"k{index}" for index in range(keys.num_columns)])
         with self._translate_errors() as connection:

@@ -20,7 +20,7 @@ from millstream.errors import Diagnostic, RunError, TemporaryError
 from millstream.lookups.table import TableSpec
 
 
-class Home:
+class TableServer:
     """The tables of one run: name → key → row."""
 
     def __init__(self, host: str = "127.0.0.1") -> None:
@@ -43,7 +43,7 @@ class Table:
         self._connection: Any = None
         self._schema = schema or pa.schema([pa.field(name, spec.types.get(name, pa.string())) for name in spec.names])
 
-    def settle(self) -> pa.Schema:
+    def ensure(self) -> pa.Schema:
         if not self._spec.place:
             message = f"`{self._spec.name}` exists only in the memory of a run, and no run is active"
             raise RunError(Diagnostic("MS139", message, help="`backend: sqlite` keeps a table in a file"))
@@ -70,7 +70,7 @@ class Table:
         self._connection = None
 
     def _ask(self, verb: str, rows: pa.Table | None, limit: int = 0) -> bytes:
-        self.settle()
+        self.ensure()
         host, _, port = self._spec.place.rpartition(":")
         try:
             if self._connection is None:

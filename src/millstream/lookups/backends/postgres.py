@@ -39,7 +39,7 @@ class Table:
         self._schema: pa.Schema | None = schema
         self._found: dict[str, str] = {}
 
-    def settle(self) -> pa.Schema:
+    def ensure(self) -> pa.Schema:
         if not self._catalog() and self._spec.owned:
             self._do(self._create)
         found = self._catalog()
@@ -102,7 +102,7 @@ class Table:
         self._connection = None
 
     def _select(self, rest: str, parameters: Any) -> pa.Table:
-        schema = self._schema or self.settle()
+        schema = self._schema or self.ensure()
         chosen = ", ".join(self._read(name) for name in schema.names)
         text = f"SELECT {chosen} FROM {self._target} {rest}"
         rows = self._do(lambda connection: connection.cursor(binary=True).execute(text, parameters).fetchall())

@@ -35,7 +35,7 @@ class Table:
         self._schema: pa.Schema = schema or pa.schema(kinds)
         self._fields = (*spec.columns, spec.time_column)
 
-    def settle(self) -> pa.Schema:
+    def ensure(self) -> pa.Schema:
         """Creates nothing: a table begins with its first row."""
         with self._translate_errors() as client:
             client.ping()

@@ -32,7 +32,7 @@ class Table:
         self._spec, self._schema, self._name = spec, schema, _quote(spec.table)
         self._connection: sqlite3.Connection | None = None
 
-    def settle(self) -> pa.Schema:
+    def ensure(self) -> pa.Schema:
         found = self._catalog()
         if not found and self._spec.owned:
             self._create()
@@ -80,7 +80,7 @@ class Table:
         with self._translate_errors() as connection:
             now = connection.execute("SELECT strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-10 seconds')").fetchone()[0]
         if since is None:
-            return (self._schema or self.settle()).empty_table(), now
+            return (self._schema or self.ensure()).empty_table(), now
         return self._select(f"WHERE julianday({_quote(self._spec.time_column)}) >= julianday(?)", [since]), now
 
     def close(self) -> None:
@@ -89,7 +89,7 @@ class Table:
         self._connection = None
 
     def _select(self, rest: str, parameters: Any) -> pa.Table:
-        schema = self._schema or self.settle()
+        schema = self._schema or self.ensure()
         text = f"SELECT {', '.join(map(_quote, schema.names))} FROM {self._name} {rest}"
         with self._translate_errors() as connection:
             rows = connection.execute(text, parameters).fetchall()
