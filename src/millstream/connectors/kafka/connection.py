@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, model_validator
 
 from millstream.clients.hosts import is_loopback
 from millstream.clients.kafka import KafkaAdmin, open_admin
-from millstream.connectors.kafka.registry import RegistryComponent
+from millstream.connectors.kafka.registry import RegistryComponent, read_text
 from millstream.errors import Diagnostic, RunError, SetupError, TemporaryError
 from millstream.plan.components import Problem
 from millstream.secrets import Secret, TextOrSecret
@@ -79,9 +79,9 @@ class KafkaSecurity(BaseModel):
         if self.mechanism == "OAUTHBEARER":
             found |= {"sasl.oauthbearer.token.endpoint.url": self.token_url or "", "sasl.login.callback.handler.class": _OAUTH_HANDLER}
         if self.ca:
-            found |= {"ssl.truststore.type": "PEM", "ssl.truststore.certificates": _text(self.ca)}
+            found |= {"ssl.truststore.type": "PEM", "ssl.truststore.certificates": read_text(self.ca)}
         if self.certificate and self.key:
-            chain = {"ssl.keystore.certificate.chain": _text(self.certificate), "ssl.keystore.key": _key(self.key)}
+            chain = {"ssl.keystore.certificate.chain": read_text(self.certificate), "ssl.keystore.key": _key(self.key)}
             found |= {"ssl.keystore.type": "PEM", **chain}
         if self.key_password:
             found["ssl.key.password"] = self.key_password.reveal()
@@ -101,9 +101,9 @@ class KafkaSecurity(BaseModel):
         if self.mechanism:
             found["sasl.mechanism"] = self.mechanism
         if self.ca:
-            found["ssl.ca.pem"] = _text(self.ca)
+            found["ssl.ca.pem"] = read_text(self.ca)
         if self.certificate and self.key:
-            found |= {"ssl.certificate.pem": _text(self.certificate), "ssl.key.pem": _text(self.key)}
+            found |= {"ssl.certificate.pem": read_text(self.certificate), "ssl.key.pem": read_text(self.key)}
         if self.key_password:
             found["ssl.key.password"] = self.key_password.reveal()
         if not self.verify_hostname:
@@ -161,16 +161,9 @@ class KafkaComponent(RegistryComponent):
         return [Problem("MS007", "a Kafka node needs `bootstrap_servers`", help=help_)]
 
 
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise SetupError(Diagnostic("MS001", f"`{path}` cannot be read: {(error.strerror or str(error)).lower()}")) from None
-
-
 def _key(path: Path) -> str:
     """A private key in PKCS#8, the only form that Java reads; its messages about other forms are unclear."""
-    text = _text(path)
+    text = read_text(path)
     if "BEGIN RSA PRIVATE KEY" in text or "BEGIN EC PRIVATE KEY" in text:
         help_ = f"`openssl pkcs8 -topk8 -nocrypt -in {path.name} -out {path.stem}.pkcs8.pem` converts it"
         raise SetupError(Diagnostic("MS092", f"the private key in `{path}` is not in PKCS#8", help=help_))

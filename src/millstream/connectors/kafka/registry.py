@@ -73,7 +73,7 @@ class RegistryComponent(Component):
         urls = tuple(filter(None, (url.strip() for url in options.url.split(","))))
         password = options.password.reveal() if options.password else ""
         user = options.username.reveal() if isinstance(options.username, Secret) else options.username or ""
-        return SchemaRegistry(urls, user, password, _text(options.ca) if options.ca else "", seconds or SECONDS)
+        return SchemaRegistry(urls, user, password, read_text(options.ca) if options.ca else "", seconds or SECONDS)
 
     def subjects(self, topics: Sequence[str], what: What) -> tuple[str, ...]:
         """The subjects of messages in these topics."""
@@ -96,7 +96,8 @@ class RegistryComponent(Component):
         return []
 
 
-def _text(path: Path) -> str:
+def read_text(path: Path) -> str:
+    """The text of a file that an option names."""
     try:
         return path.read_text(encoding="utf-8")
     except OSError as error:

@@ -20,7 +20,7 @@ from millstream.checkpoint.layout import OffsetEntry
 from millstream.engine.epoch.counts import Tally, count_rejects
 from millstream.engine.epoch.last_per_key import last_per_key
 from millstream.engine.epoch.staging import stage_once
-from millstream.engine.lowering.nodes import REJECT_TYPE, Lowering, accepted_rows, finish, visible
+from millstream.engine.lowering.nodes import REJECT_TYPE, Lowering, accepted_rows, finish, named_reject, visible
 from millstream.engine.time.late_rows import Lateness
 from millstream.engine.time.operators import Operators
 from millstream.plan.components import REJECT, KeepsLastPerKey, RejectsRows
@@ -245,5 +245,4 @@ class EpochFrames:
 
 def _with_node_name(frame: DataFrame, node: AnyNode) -> DataFrame:
     """The rejects of a frame, each with the name of its node."""
-    named = F.struct(F.lit(node.name).alias("node"), F.col(f"{REJECT}.raw"), F.col(f"{REJECT}.error"))
-    return frame.withColumn(REJECT, F.when(F.col(REJECT).isNotNull(), named))
+    return frame.withColumn(REJECT, F.when(F.col(REJECT).isNotNull(), named_reject(node)))

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from millstream.checkpoint.layout import Checkpoint
@@ -278,13 +278,16 @@ def accepted_rows(frame: DataFrame) -> DataFrame:
 
 def rejected_rows(frame: DataFrame, node: AnyNode) -> DataFrame:
     """The rejects of one node, as one column with the node's name."""
-    tagged = F.struct(F.lit(node.name).alias("node"), F.col(f"{REJECT}.raw"), F.col(f"{REJECT}.error"))
-    return frame.where(F.col(REJECT).isNotNull()).select(tagged.cast(REJECT_TYPE).alias(REJECT))
+    return frame.where(F.col(REJECT).isNotNull()).select(named_reject(node).cast(REJECT_TYPE).alias(REJECT))
+
+
+def named_reject(node: AnyNode) -> Column:
+    """The reject of a row, with the name of its node."""
+    return F.struct(F.lit(node.name).alias("node"), F.col(f"{REJECT}.raw"), F.col(f"{REJECT}.error"))
 
 
 def _union_with_rejects(root: DataFrame, node: AnyNode, rejects: list[DataFrame]) -> DataFrame:
     """The root's rows, its own rejects, and the rejects from above it."""
-    named = F.struct(F.lit(node.name).alias("node"), F.col(f"{REJECT}.raw"), F.col(f"{REJECT}.error")) if node.isolates else None
-    own = F.lit(None) if named is None else F.when(F.col(REJECT).isNotNull(), named)
+    own = F.when(F.col(REJECT).isNotNull(), named_reject(node)) if node.isolates else F.lit(None)
     rows = root.withColumn(REJECT, own.cast(REJECT_TYPE))
     return reduce(lambda left, right: left.unionByName(right, allowMissingColumns=True), rejects, rows)

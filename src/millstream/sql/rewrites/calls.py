@@ -12,12 +12,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from functools import lru_cache
 
-from sqlglot import TokenError, tokenize
 from sqlglot.tokenizer_core import Token, TokenType
 
 from millstream.plan.expressions import quote_column
+from millstream.sql.check.query import tokens_of
 
 PREFIX = "_scalar_of_"
 FIELD = "_millstream_"
@@ -36,7 +35,7 @@ def mentions(text: str, names: Iterable[str]) -> list[str]:
 def collected(text: str, aggregates: Iterable[str]) -> str:
     """The text with every call of an aggregate function turned into one over collected lists."""
     known = {name.lower(): name for name in aggregates}
-    tokens = _tokens(text) if mentions(text, known.values()) else ()
+    tokens = tokens_of(text) if mentions(text, known.values()) else ()
     edits: dict[int, str] = {}
     for index in range(len(tokens)):
         name = known.get(tokens[index].text.lower())
@@ -125,11 +124,3 @@ def _end(tokens: tuple[Token, ...], closing: int) -> int:
             bracket = tokens[following].token_type == TokenType.L_PAREN
             end = closing_of(tokens, following) if bracket else following if word == "OVER" else end
     return end
-
-
-@lru_cache(maxsize=512)
-def _tokens(text: str) -> tuple[Token, ...]:
-    try:
-        return tuple(tokenize(text, dialect="spark"))
-    except TokenError:
-        return ()
