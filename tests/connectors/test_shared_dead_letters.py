@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 import json
+import uuid
 from collections import Counter
 from collections.abc import Callable
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.servers.kafka import Cluster
 from tests.servers.postgres import Database
 
+from millstream.clients.storage import LocalStorage
+from millstream.connectors.postgres.sink import PostgresSink
+from millstream.dev.postgres import NAME
+from millstream.plan.components import Epoch, NodeContext
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
 pytestmark = pytest.mark.spark
 PIPELINE = """
-connections: {{postgres: {postgres}, kafka: {{bootstrap_servers: "{kafka}", security_protocol: PLAINTEXT}}}}
+connections: {{postgres: {postgres}, kafka: {{bootstrap_servers: "{kafka}"}}}}
 sources:
   one: {{type: generator, rows: 60, rows_per_epoch: 10, fields: {{n: {{type: sequence}}}}}}
   two: {{type: generator, rows: 60, rows_per_epoch: 10, fields: {{n: {{type: sequence}}}}}}
@@ -40,8 +50,29 @@ def test_kafka(kafka: Cluster, postgres: Database, pipeline: Callable[..., Any],
 
 
 def test_postgres(kafka: Cluster, postgres: Database, pipeline: Callable[..., Any], run: Callable[..., Any]) -> None:
-    table, before = f"{postgres.schema()}.bad", postgres.staged()
-    run(pipeline(PIPELINE.format(postgres=postgres.connection, kafka=kafka.address, sink=f"type: postgres, table: {table}")))
-    rows = [{"node": node, "raw": raw} for node, raw in postgres.rows(f"SELECT node, raw FROM {table}")]
+    schema, before = postgres.schema(), postgres.staged()
+    run(pipeline(PIPELINE.format(postgres=postgres.connection, kafka=kafka.address, sink=f"type: postgres, schema: {schema}, table: bad")))
+    rows = [{"node": node, "raw": raw} for node, raw in postgres.rows(f"SELECT node, raw FROM {schema}.bad")]
     assert rejects(rows) == EXPECTED
+    assert postgres.staged() == before
+
+
+def test_staged_rows_outlive_the_start_of_another_query_and_the_end_of_another_run(
+    postgres: Database, spark: SparkSession, tmp_path: Path
+) -> None:
+    options = {"host": "127.0.0.1", "port": postgres.server.port, "database": NAME, "user": NAME, "password": NAME}
+    sink = PostgresSink(table="t", schema=postgres.schema(), **options)
+    context = NodeContext("bad", tmp_path, LocalStorage(tmp_path / "node"), pipeline="p")
+    run, other_run = sink.open(context), sink.open(context)
+    own, others = (Epoch(f"{uuid.uuid4()}", "bad", 0, "d", "2024-01-01 00:00:00") for _ in range(2))
+    run.prepare(spark)
+    before, staged = postgres.staged(), run.stage(spark.range(3), own)
+    run.prepare(spark)
+    run.ledger(spark, others)
+    other_run.abort(other_run.stage(spark.range(1), own), own)
+    other_run.close()
+    run.commit(staged, own)
+    assert postgres.rows(f"SELECT count(*) FROM {sink.db_schema}.t") == [(3,)]
+    run.stage(spark.range(3), own)  # its driver dies
+    sink.open(context).ledger(spark, own)
     assert postgres.staged() == before
