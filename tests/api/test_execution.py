@@ -96,9 +96,11 @@ def test_an_interrupt_lets_the_epoch_finish_and_is_no_error(env: StreamEnvironme
             interrupted.append(True)
             signal.raise_signal(signal.SIGINT)
 
-    report = env.from_source(rows).to(sink).execute(RunOptions(watch=watch))
+    options = RunOptions(watch=watch)
+    report = env.from_source(rows).to(sink).execute(options)
     assert report.state == "stopped"
     assert len(sink.rows()) == report.nodes["memory"].rows_in
+    assert not options.stop.is_set()  # the next run with these options is not stopped
 
 
 def test_half_a_collection_is_not_taken_for_a_whole_one(env: StreamEnvironment, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -35,3 +35,9 @@ def test_settings_and_what_all_nodes_have_in_common() -> None:
 def test_a_secret_that_does_not_fit_is_not_shown() -> None:
     found = told(lambda: KafkaSource(bootstrap_servers="x:9092", topic="t", security={"protocol": "SASL_SSL", "password": ["hunter2"]}))
     assert "hunter2" not in str(found)
+
+
+def test_settings_may_be_a_dictionary_and_are_checked() -> None:
+    assert StreamEnvironment("p", settings={"retain_epochs": 7}).settings.retain_epochs == 7
+    with pytest.raises(SpecError, match="`retain_epochs` of `Settings` must be a whole number"):
+        StreamEnvironment("p", settings={"retain_epochs": "many"})

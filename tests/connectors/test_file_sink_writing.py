@@ -10,7 +10,7 @@ from tests.connectors.conftest import opened
 
 from millstream.connectors.file.committed import committed_files, read_committed
 from millstream.connectors.file.sink import FileSink
-from millstream.errors import RunError
+from millstream.errors import RunError, SpecError
 
 pytestmark = pytest.mark.spark
 ROWS = "SELECT id, if(id = 1, NULL, concat('ü', id)) AS name, TIMESTAMP '2026-01-01 00:00:00.000001' AS at FROM range(0, 4, 1, 2)"
@@ -34,6 +34,8 @@ def test_json_keeps_nulls(spark: Any, tmp_path: Path, epoch: Callable) -> None:
     write(spark.sql(ROWS), tmp_path / "out", epoch(), format="json")
     lines = [json.loads(line) for file in committed_files(str(tmp_path / "out")) for line in Path(file).read_text().splitlines()]
     assert {"id": 1, "name": None, "at": "2026-01-01T00:00:00.000001Z"} in lines
+    with pytest.raises(SpecError, match="`read_committed` reads Parquet"):
+        read_committed(str(tmp_path / "out"))
 
 
 def test_partitions_are_directories_and_come_back_as_columns(spark: Any, tmp_path: Path, epoch: Callable) -> None:

@@ -50,8 +50,11 @@ class StreamEnvironment:
     the new one. `execute()` and `collect()` use only nodes that lead to what they run.
     """
 
-    def __init__(self, name: str = "pipeline", *, settings: Settings | None = None, spark: SparkSession | None = None) -> None:
-        self.name, self.settings, self._spark = name, settings or Settings(), spark
+    def __init__(
+        self, name: str = "pipeline", *, settings: Settings | Mapping[str, Any] | None = None, spark: SparkSession | None = None
+    ) -> None:
+        self.name, self._spark = name, spark
+        self.settings = settings if isinstance(settings, Settings) else Settings(**(settings or {}))
         self._nodes: dict[str, AnyNode] = {}
         self._functions: dict[str, UserFunction] = {}
         self._cells: dict[tuple[str, str], Cell | None] = {}

@@ -54,7 +54,7 @@ class EventLog:
         self._warned: dict[str, int] = {}
         """metric → its sum in the last warning"""
         self._summarised_at = time.monotonic()
-        self.running = False
+        self.running = self.ended = False
 
     def __enter__(self) -> EventLog:
         self._write(LogLevel.info, "starting", {})
@@ -81,6 +81,7 @@ class EventLog:
 
     def end(self, report: Report) -> None:
         """Write that the run is done or stopped."""
+        self.ended = True
         self._add_notes(report.notes)
         self._warn_of_rows(report.snapshot)
         self._write(LogLevel.info, report.state, {**_totals(report.snapshot), "seconds": round(report.seconds, 1)})
@@ -93,6 +94,7 @@ class EventLog:
 
     def fail(self, found: Sequence[Diagnostic]) -> None:
         """Write one line that the run has failed. The caller shows the errors themselves."""
+        self.ended = True
         first = {"code": found[0].code, "message": found[0].message} if found else {}
         self._write(LogLevel.error, "failed", first)
 

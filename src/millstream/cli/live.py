@@ -67,6 +67,7 @@ class Live:
         self._shown = False
         self.running = False
         """Whether Spark has started, so that a stop waits for an epoch."""
+        self.ended = False
 
     def __enter__(self) -> Live:
         from rich.spinner import Spinner
@@ -97,7 +98,7 @@ class Live:
 
     def _remove(self) -> None:
         """Remove the table of this pipeline; other pipelines on the screen stay."""
-        self._shown = False
+        self._shown, self.ended = False, True
         self._screen.drop(self._topology.name)
 
     def update(self, snapshot: Snapshot) -> None:

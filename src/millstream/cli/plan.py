@@ -18,7 +18,7 @@ def plan(
     offline: Annotated[bool, typer.Option(help="Do not start Spark. Columns that only Spark can determine are not shown then.")] = False,
     format: Annotated[Format, typer.Option(help="`json` prints one object on stdout.")] = Format.text,
 ) -> None:
-    """Show the queries, columns and settings of a pipeline, and what has changed since its last run."""
+    """Show the queries, columns and settings of a pipeline, and what has changed since its last run. Starts Spark, unless `--offline`."""
     from millstream.cli.plan_text import document, text
     from millstream.engine.offline.preview import require, view
 

@@ -30,7 +30,7 @@ class Signals:
                 os._exit(128 + number)
         self.number = number
         self._stop()
-        for view in self._views:
+        for view in [view for view in self._views if not view.ended]:
             when = "after the running epoch" if view.running else "as soon as Spark has started"
             _add_note(view, f"stopping {when} (again: stop now)")
 

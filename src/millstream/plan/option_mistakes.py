@@ -15,6 +15,27 @@ from pydantic_core import ErrorDetails
 from millstream.errors import Diagnostic, SpecError, nearest
 from millstream.secrets import is_secret_name
 
+WANTED = {
+    "int_parsing": "a whole number",
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "float_parsing": "a number",
+    "float_type": "a number",
+    "string_type": "text",
+    "bool_parsing": "true or false",
+    "bool_type": "true or false",
+    "dict_type": "a map",
+    "model_type": "a map",
+    "model_attributes_type": "a map",
+    "tuple_type": "a list",
+    "list_type": "a list",
+    "set_type": "a list",
+    "callable_type": "a function",
+}
+"""Kind of a wrong value → what is wanted."""
+_LIMITS = {"greater_than": ("gt", "greater than"), "greater_than_equal": ("ge", "at least")}
+_LIMITS |= {"less_than": ("lt", "less than"), "less_than_equal": ("le", "at most")}
+
 if TYPE_CHECKING:  # type checkers keep the constructor that pydantic derives from the fields
     from pydantic._internal._model_construction import ModelMetaclass
 
@@ -44,6 +65,19 @@ def mistakes(error: ValidationError, model: type[BaseModel], what: str) -> list[
     return list(found.values())
 
 
+def requirement(detail: ErrorDetails) -> str:
+    """What a value must be, as the end of a sentence."""
+    kind, context = detail["type"], detail.get("ctx") or {}
+    if kind in WANTED:
+        return f"must be {WANTED[kind]}"
+    if kind in _LIMITS:
+        name, words = _LIMITS[kind]
+        return f"must be {words} {context[name]}"
+    if kind in {"too_short", "string_too_short"} and context.get("min_length") == 1:
+        return "must not be empty"
+    return detail["msg"][:1].lower() + detail["msg"][1:]
+
+
 def _near(detail: ErrorDetails, known: list[str]) -> Iterator[str]:
     yield from get_close_matches(str(detail["loc"][0]), known, n=1, cutoff=0.6)
 
@@ -59,5 +93,6 @@ def _diagnostic(detail: ErrorDetails, name: str, known: list[str], what: str) ->
         options = [option.strip(" '") for option in str(context.get("expected", "")).replace(" or ", ",").split(",")]
         given = "that value" if is_secret_name(name) else f"{detail['input']!r}"
         return Diagnostic("MS008", f"{option} cannot be {given}", help=nearest(str(detail["input"]), options))
-    reason = str(context.get("error", "")) or detail["msg"][:1].lower() + detail["msg"][1:]
-    return Diagnostic("MS027" if kind == "expression" else "MS008", f"{option}: {reason}")
+    if "error" in context or kind == "expression":
+        return Diagnostic("MS027" if kind == "expression" else "MS008", f"{option}: {context.get('error') or detail['msg']}")
+    return Diagnostic("MS008", f"{option} {requirement(detail)}")

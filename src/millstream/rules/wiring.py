@@ -40,7 +40,8 @@ def inputs_are_as_many_as_needed(topology: Topology, schemas: Schemas) -> Iterat
         count = len(node.inputs)
         if count < least or (most is not None and count > most):
             wanted = f"{least}" if least == most else f"at least {least}" if most is None else f"{least} to {most}"
-            help_ = "add `from: NODE`" if count < least else "remove the others, or put a `union` before it"
+            more = "add `from: NODE`" if not count else "add another node to `from`"
+            help_ = more if count < least else "remove the others, or put a `union` before it"
             message = f"{node.kind} `{node.name}` takes {wanted} input{'s' if wanted != '1' else ''}, and has {count or 'none'}"
             yield Diagnostic("MS033", message, node.place("from"), help=help_, node=node.name)
 

@@ -24,6 +24,12 @@ def without_echoes(
     return [finding for finding in found if not (failed and finding.code in {"MS022", "MS168"})]
 
 
+def without_unset(findings: list[Diagnostic]) -> list[Diagnostic]:
+    """A variable that is not set leaves an empty value, which is not reported a second time."""
+    unset = {finding.span for finding in findings if finding.code == "MS011"}
+    return [finding for finding in findings if finding.code != "MS008" or finding.span not in unset]
+
+
 def _follows(finding: Diagnostic, broken: set[str], readers: set[str], repaired: set[str]) -> bool:
     """Whether a finding follows from a node that could not be built as written: its readers may look wrong too."""
     if finding.code == "MS023":

@@ -17,7 +17,7 @@ from millstream.plan.settings import Settings
 from millstream.plan.topology import Connection, Topology
 from millstream.registry import KINDS, Registry
 from millstream.rules import check
-from millstream.spec.echoes import without_echoes
+from millstream.spec.echoes import without_echoes, without_unset
 from millstream.spec.includes import INCLUDE, Includes
 from millstream.spec.layers import from_environment, from_flags, origin, overlay, read_config, read_text
 from millstream.spec.nodes import NodeBuilder
@@ -97,7 +97,7 @@ class _Loader:
         checked = check(topology, dict.fromkeys(builder.unclear_names))
         findings = [*self._unknown_inputs(builder, topology), *without_echoes(checked, topology, builder, self.problems)]
         findings = [_at_name(finding, root) for finding in findings]
-        return Loaded(topology, tuple(dict.fromkeys([*self.problems, *findings])))
+        return Loaded(topology, tuple(dict.fromkeys(without_unset([*self.problems, *findings]))))
 
     def _branch(self, name: str) -> Transform:
         branch: Transform = self.registry.find("transform", "branch")(branch=name)  # type: ignore[misc]  # a class

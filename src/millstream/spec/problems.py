@@ -13,6 +13,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from millstream.errors import Diagnostic, OptionError, Span, nearest
+from millstream.plan.option_mistakes import WANTED, requirement
 from millstream.secrets import is_secret_name
 from millstream.spec.commas import split_texts
 from millstream.spec.tree import Map, Tree, descend, locate, locate_in_text
@@ -20,23 +21,8 @@ from millstream.sql.check.expressions import expression_fault
 from millstream.sql.check.query import place_between
 from millstream.sql.check.syntax import Fault
 
-_WANTED = {
-    "int_parsing": "a whole number",
-    "int_type": "a whole number",
-    "int_from_float": "a whole number",
-    "float_parsing": "a number",
-    "float_type": "a number",
-    "string_type": "text",
-    "bool_parsing": "true or false",
-    "bool_type": "true or false",
-    "dict_type": "a map",
-    "model_type": "a map",
-    "model_attributes_type": "a map",
-    "tuple_type": "a list",
-    "list_type": "a list",
-    "set_type": "a list",
-    "callable_type": "a function",
-}
+_SIMILAR = 0.6
+"""From here on two names are taken for one, misspelled."""
 _CODES = {"duration": "MS009", "size": "MS009", "column_type": "MS015"}
 
 
@@ -45,19 +31,20 @@ def diagnose(
 ) -> list[Diagnostic]:
     """All findings of one validation. `what` names the block, such as "source `orders`"."""
     models = list(models)
-    found = _without_echoes(error.errors(include_url=False, include_context=True), models)
+    details = error.errors(include_url=False, include_context=True)
+    found = _without_echoes(details, models)
     placed = [(prefix + _own(detail["loc"], tree, prefix, models), detail) for detail in found]
-    format_value: dict[tuple[Any, ...], Diagnostic] = {}
+    findings: dict[tuple[Any, ...], Diagnostic] = {}
     placed, cut = split_texts(placed, tree, what)
-    format_value |= {("cut", index): finding for index, finding in enumerate(cut)}
+    findings |= {("cut", index): finding for index, finding in enumerate(cut)}
     for place, detail in placed:
         if columns := (detail.get("ctx") or {}).get("columns"):
-            format_value |= {(*place, column): _wrong_column(place, column, reason, tree, what) for column, reason in columns.items()}
+            findings |= {(*place, column): _wrong_column(place, column, reason, tree, what) for column, reason in columns.items()}
         elif not _is_redundant(place, detail, placed):
-            needed = [str(other["loc"][-1]) for other in found if other["type"] == "missing" and other["loc"][:-1] == detail["loc"][:-1]]
+            needed = [str(other["loc"][-1]) for other in details if other["type"] == "missing" and other["loc"][:-1] == detail["loc"][:-1]]
             key = (place, detail["type"] == "missing" and detail["loc"])
-            format_value.setdefault(key, _diagnostic(detail, place, tree, what, needed, models))
-    return list(format_value.values())
+            findings.setdefault(key, _diagnostic(detail, place, tree, what, needed, models))
+    return list(findings.values())
 
 
 def _wrong_column(place: tuple[Any, ...], column: str, reason: str, tree: Tree, what: str) -> Diagnostic:
@@ -89,9 +76,11 @@ def _models_in(annotation: Any) -> list[type[BaseModel]]:
 
 
 def unknown_field(name: str, what: str, span: Span, known: Sequence[str], needed: Sequence[str] = ()) -> Diagnostic:
-    """`needed` are required fields that are missing: an unknown field without a similar name is taken for the only one of them."""
+    """`needed` are required fields that are missing: an unknown field is taken for a similar one of them, or for the only one."""
     help_ = "inside {…} quote a text with a comma" if " " in name else nearest(name, known)
-    if len(needed) == 1 and not get_close_matches(name, known, n=1, cutoff=0.8):
+    if meant := get_close_matches(name, needed, n=1, cutoff=_SIMILAR):
+        help_ = f"did you mean `{meant[0]}`?"
+    elif len(needed) == 1 and not get_close_matches(name, known, n=1, cutoff=0.8):
         help_ = f"did you mean `{needed[0]}`, which is missing?"
     return Diagnostic("MS006", f"unknown field `{name}` in {what}", span, help=help_)
 
@@ -110,7 +99,7 @@ def _own(location: tuple[Any, ...], tree: Tree, prefix: tuple[Any, ...], models:
 
 def _is_redundant(place: tuple[Any, ...], detail: ErrorDetails, placed: list[tuple[tuple[Any, ...], ErrorDetails]]) -> bool:
     """If a value may have several types, only the type that it resembles is reported; a text resembles an expression, not a list."""
-    if detail["type"] in _WANTED and any(other == place and each["type"] == "expression" for other, each in placed):
+    if detail["type"] in WANTED and any(other == place and each["type"] == "expression" for other, each in placed):
         return True
     speaking = {"missing", "extra_forbidden", "value_error"}
     deeper = (other for other, _ in placed if len(other) > len(place) and other[: len(place)] == place)
@@ -122,7 +111,7 @@ def _without_echoes(details: list[ErrorDetails], models: list[type[BaseModel]]) 
     meant = {
         (*location[:-1], match)
         for location in unknown
-        for match in get_close_matches(str(location[-1]), fields_at(location[:-1], models), n=1, cutoff=0.6)
+        for match in get_close_matches(str(location[-1]), fields_at(location[:-1], models), n=1, cutoff=_SIMILAR)
     }
     return [detail for detail in details if not (detail["type"] == "missing" and detail["loc"] in meant)]
 
@@ -151,9 +140,9 @@ def _diagnostic(
         )
     if kind in {"union_tag_invalid", "union_tag_not_found"}:
         return _wrong_tag(detail, context, place, tree, what)
-    wanted, got = _WANTED.get(kind), "" if is_secret_name(name) else f", got {format_value(detail['input'])}"
-    sentence = f"must be {wanted}{got}" if wanted else f"{detail['msg'][0].lower()}{detail['msg'][1:]}{got}"
-    help_ = _as_a_map(name, detail["input"], place, models) if wanted == "a map" else ""
+    got = "" if is_secret_name(name) else f", got {format_value(detail['input'])}"
+    sentence = f"{requirement(detail)}{got}"
+    help_ = _as_a_map(name, detail["input"], place, models) if WANTED.get(kind) == "a map" else ""
     return Diagnostic("MS008", f"`{name}` in {what} {sentence}", span, help=help_)
 
 

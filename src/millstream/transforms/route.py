@@ -78,17 +78,9 @@ class Route(Transform):
         for taken in {ROUTE, ROUTE_OF_OP} & set(schema.names if schema is not None else ()):
             message = f"the input has a column `{taken}`, which is reserved for routes"
             found.append(Problem("MS017", message, "from", "rename the column"))
-        found += row_problems([(f"routes.{name}", text) for name, text in self.routes.items()], schema)
-        return found or self._not_conditions(schema)
-
-    def _not_conditions(self, schema: pa.Schema | None) -> list[Problem]:
-        """Expressions that are neither true nor false, as far as types are known here."""
-        kinds = types_of({name: str(text) for name, text in self.routes.items()}, schema) if schema is not None else None
-        wrong = [field for field in kinds or () if not (pa.types.is_boolean(field.type) or field.type in (types.UNKNOWN, pa.null()))]
-        return [
-            Problem("MS008", f"branch `{field.name}` needs a condition, and this is {types.name_of(field.type)}", f"routes.{field.name}")
-            for field in wrong
-        ]
+        for name, text in self.routes.items():
+            found += row_problems([(f"routes.{name}", text)], schema) or _not_a_condition(name, text, schema)
+        return found
 
     def apply(self, frames: Mapping[str, DataFrame], context: NodeContext) -> DataFrame:
         from pyspark.sql import functions as F
@@ -109,3 +101,12 @@ class Route(Transform):
     @property
     def _column(self) -> str:
         return ROUTE_OF_OP if any(names_op(text) for text in self.routes.values()) else ROUTE
+
+
+def _not_a_condition(name: str, text: str, schema: pa.Schema | None) -> list[Problem]:
+    """An expression that is neither true nor false, as far as its type is known here."""
+    kinds = types_of({name: text}, schema) if schema is not None else None
+    wrong = [field for field in kinds or () if not (pa.types.is_boolean(field.type) or field.type in (types.UNKNOWN, pa.null()))]
+    return [
+        Problem("MS008", f"branch `{name}` needs a condition, and this is {types.name_of(field.type)}", f"routes.{name}") for field in wrong
+    ]

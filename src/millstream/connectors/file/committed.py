@@ -5,12 +5,14 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterator
 from contextlib import suppress
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from millstream.clients.storage import Storage, open_storage
 from millstream.connectors.file.write.manifests import Manifests, Move, keys
+from millstream.errors import Diagnostic, SpecError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -59,6 +61,9 @@ def _read(path: str) -> pa.Table:
     root, files = open_storage(path), committed_files(path)
     if not files:
         return pa.table({})
+    if other := next((file for file in files if not file.endswith(".parquet")), ""):
+        message = f"`read_committed` reads Parquet, and `{path}` has `{PurePosixPath(other).name}`"
+        raise SpecError(Diagnostic("MS008", message, help=f"`committed_files({path!r})` lists the files of any format"))
     options = ds.FileSystemFactoryOptions(partition_base_dir=root.url, partitioning=ds.HivePartitioning.discover())
     factory = ds.FileSystemDatasetFactory(LocalFileSystem(), files, ds.ParquetFileFormat(), options)
     # columns may differ between files: the table has all of them
