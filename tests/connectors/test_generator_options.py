@@ -52,7 +52,7 @@ def test_it_survives_the_way_to_yaml_and_back() -> None:
         pytest.param({"type": "choice", "values": [True, 1]}, "mix bool and int", id="true is not one"),
         pytest.param({"type": "uniform", "min": 2, "max": 1}, "above `max`", id="bounds the wrong way round"),
         pytest.param({"type": "uniform", "min": -(2**62), "max": 2**62}, "63 bits", id="too wide"),
-        pytest.param({"type": "sequence", "nulls": 1.5}, "less than or equal to 1", id="a share above one"),
+        pytest.param({"type": "sequence", "nulls": 1.5}, "must be at most 1", id="a share above one"),
     ],
 )
 def test_a_field_that_makes_no_sense_is_refused(field: dict, sentence: str) -> None:

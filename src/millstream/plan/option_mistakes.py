@@ -72,7 +72,8 @@ def requirement(detail: ErrorDetails) -> str:
         return f"must be {WANTED[kind]}"
     if kind in _LIMITS:
         name, words = _LIMITS[kind]
-        return f"must be {words} {context[name]}"
+        limit = context[name]
+        return f"must be {words} {limit:g}" if isinstance(limit, int | float) else f"must be {words} {limit}"
     if kind in {"too_short", "string_too_short"} and context.get("min_length") == 1:
         return "must not be empty"
     return detail["msg"][:1].lower() + detail["msg"][1:]
