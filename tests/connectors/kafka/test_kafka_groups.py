@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from tests.servers.kafka import Cluster
 
+from millstream.connectors.kafka.source import KafkaSourceRun
 from millstream.errors import RunError
 from millstream.observe.facts import Snapshot
 from millstream.observe.report import Report
@@ -58,3 +60,21 @@ def test_a_query_that_fails_holds_the_group_back(kafka: Cluster, pipeline: Calla
     with pytest.raises(RunError):
         run(pipeline(text(kafka, topic, "CAST(value AS INT)")))
     assert kafka.group(f"millstream.{topic}.m") == {}
+
+
+def test_offsets_that_the_group_did_not_accept_are_reported_again(
+    kafka: Cluster, pipeline: Callable[..., Topology], run: Callable[..., Report], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic, reported, on_commit = kafka.topic(), [], KafkaSourceRun.on_commit
+
+    def refused_once(self: KafkaSourceRun, spark: Any, offset: Any) -> None:
+        reported.append(offset)
+        if len(reported) == 1:
+            raise OSError("the group's coordinator is away")
+        on_commit(self, spark, offset)
+
+    kafka.send(topic, ["a", "b"])
+    monkeypatch.setattr(KafkaSourceRun, "on_commit", refused_once)
+    report = run(pipeline(text(kafka, topic)))
+    assert kafka.group(f"millstream.{topic}.m") == {(topic, 0): 2}
+    assert any("did not accept its committed offset: the group's coordinator is away" in note for note in report.notes)
