@@ -1,0 +1,1 @@
+"""Spark's own SQL plans, reached through py4j."""

@@ -1,0 +1,301 @@
+"""The private interface of Spark's SQL: every call of it is in this module.
+
+Spark has no public interface to the plans that it parses and analyses. They are reached through py4j, so this module depends on the
+version of Spark: `tests/sql/test_bridge.py` calls every method once, and `Bridge.check` builds the essential nodes when a run starts. One
+call takes about 0.05 ms. A Scala map is also a partial function, so a substitution in a tree is one call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+Plan = Any
+"""A logical or physical plan on the JVM."""
+Expression = Any
+"""An expression on the JVM; also an attribute, which is a column of a plan."""
+Rdd = Any
+"""An RDD of Spark's internal rows on the JVM."""
+
+
+class Bridge:
+    """The calls, for one session."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self.spark = spark
+        self._jvm: Any = spark._jvm
+        self._session: Any = spark._jsparkSession
+        self._catalyst: Any = self._jvm.org.apache.spark.sql.catalyst
+        self._expressions: Any = self._catalyst.expressions
+        self._logical: Any = self._catalyst.plans.logical
+        self._python_utils: Any = self._jvm.org.apache.spark.api.python.PythonUtils
+
+    # Scala values
+
+    def seq(self, items: Iterable[Any]) -> Any:
+        """A Scala sequence."""
+        found = self._jvm.java.util.ArrayList()
+        for item in items:
+            found.add(item)
+        return self._python_utils.toSeq(found)
+
+    def option(self, value: Any) -> Any:
+        return self._jvm.scala.Option.apply(value)
+
+    @staticmethod
+    def items(sequence: Any) -> list[Any]:
+        """The items of a Scala sequence."""
+        return [sequence.apply(index) for index in range(sequence.size())]
+
+    def _function(self, pairs: Iterable[tuple[Any, Any]]) -> Any:
+        """A partial function, as a Scala map."""
+        table = self._jvm.java.util.HashMap()
+        for old, new in pairs:
+            table.put(old, new)
+        return self._python_utils.toScalaMap(table)
+
+    # Frames and plans
+
+    def parse(self, text: str) -> Plan:
+        """The plan of a query as Spark's parser reads it: names are not resolved."""
+        return self._session.sessionState().sqlParser().parsePlan(text)
+
+    def with_inlined_definitions(self, plan: Plan) -> Plan:
+        """A parsed plan whose WITH clauses are part of the tree."""
+        return self._catalyst.analysis.CTESubstitution.apply(plan)
+
+    def analysed(self, frame: DataFrame) -> Plan:
+        """The plan after Spark's analyser, with common table expressions inlined."""
+        return self._catalyst.optimizer.InlineCTE(True, False).apply(frame._jdf.queryExecution().analyzed())
+
+    def optimised(self, plan: Plan) -> Plan:
+        return self._rows(plan).queryExecution().optimizedPlan()
+
+    def physical(self, frame: DataFrame) -> Plan:
+        return frame._jdf.queryExecution().executedPlan()
+
+    def frame(self, plan: Plan) -> DataFrame:
+        """The frame of a logical plan."""
+        from pyspark.sql.classic.dataframe import DataFrame
+
+        return DataFrame(self._rows(plan), self.spark)
+
+    def _rows(self, plan: Plan) -> Any:
+        return self._jvm.org.apache.spark.sql.classic.Dataset.ofRows(self._session, plan)
+
+    def rdd(self, frame: DataFrame) -> Rdd:
+        return frame._jdf.queryExecution().toRdd()
+
+    def streaming_refusal(self, plan: Plan, mode: str) -> str:
+        """Why Spark would not run a plan as a stream with an output mode (`Append`, `Update`); empty when it would."""
+        from pyspark.errors import AnalysisException
+
+        modes = self._jvm.org.apache.spark.sql.streaming.OutputMode
+        try:
+            self._catalyst.analysis.UnsupportedOperationChecker.checkForStreaming(plan, getattr(modes, mode)())
+        except AnalysisException as error:
+            return str(error).partition("\n")[0]
+        return ""
+
+    # Trees
+
+    @staticmethod
+    def kind(node: Plan | Expression) -> str:
+        return str(node.getClass().getSimpleName())
+
+    def children(self, node: Plan | Expression) -> list[Any]:
+        return self.items(node.children())
+
+    def with_children(self, node: Any, children: Iterable[Any]) -> Any:
+        return node.withNewChildren(self.seq(children))
+
+    def replaced(self, tree: Any, pairs: Iterable[tuple[Any, Any]]) -> Any:
+        """A tree with nodes replaced by equal type: plans in a plan, expressions in an expression."""
+        found = list(pairs)
+        return tree.transformUp(self._function(found)) if found else tree
+
+    def replaced_everywhere(self, plan: Plan, pairs: Iterable[tuple[Plan, Plan]]) -> Plan:
+        """A plan with nodes replaced, also in its subqueries."""
+        found = list(pairs)
+        return plan.transformUpWithSubqueries(self._function(found)) if found else plan
+
+    def subquery_plans(self, plan: Plan) -> list[Plan]:
+        """The plans of all subqueries in a plan's expressions, at any depth."""
+        return self.items(plan.subqueriesAll())
+
+    def origin(self, node: Plan | Expression) -> tuple[int, int] | None:
+        """Line and column, from 1, in the text that was parsed."""
+        found = node.origin()
+        if not (found.line().isDefined() and found.startPosition().isDefined()):
+            return None
+        return int(found.line().get()), int(found.startPosition().get()) + 1
+
+    # Expressions
+
+    def alias(self, expression: Expression, name: str, expr_id: Any = None) -> Expression:
+        """A named expression; `expr_id` gives it the identity of another column."""
+        chosen = expr_id if expr_id is not None else self._expressions.NamedExpression.newExprId()
+        none = self.seq([])
+        return self._expressions.Alias(expression, name, chosen, none, self._jvm.scala.Option.empty(), none)
+
+    def expression(self, text: str) -> Expression:
+        """An expression as Spark's parser reads it. Literals go this way: py4j turns a small long into an int."""
+        return self._session.sessionState().sqlParser().parseExpression(text)
+
+    def null_of(self, data_type: Any) -> Expression:
+        return self._expressions.Literal.create(None, data_type)
+
+    def make(self, name: str, *arguments: Any) -> Expression:
+        """An expression of Spark's class `name`."""
+        return getattr(self._expressions, name)(*arguments)
+
+    def hash_of(self, keys: list[Expression]) -> Expression:
+        """64 bits that are equal for equal keys, nulls included."""
+        return self._expressions.XxHash64(self.seq(keys)) if keys else self.expression("0L")
+
+    def count(self, expression: Expression) -> Expression:
+        return self._expressions.aggregate.Count(self.seq([expression])).toAggregateExpression()
+
+    # Logical plans
+
+    def project(self, items: Iterable[Expression], child: Plan) -> Plan:
+        return self._logical.Project(self.seq(items), child)
+
+    def filter(self, condition: Expression, child: Plan) -> Plan:
+        return self._logical.Filter(condition, child)
+
+    def aggregate(self, keys: Iterable[Expression], items: Iterable[Expression], child: Plan) -> Plan:
+        return self._logical.Aggregate(self.seq(keys), self.seq(items), child, self._jvm.scala.Option.empty())
+
+    def join(self, left: Plan, right: Plan, how: Any, condition: Expression | None) -> Plan:
+        """A join; `how` is Spark's join type or its name."""
+        form = self._catalyst.plans.JoinType.apply(how) if isinstance(how, str) else how
+        return self._logical.Join(left, right, form, self.option(condition), self._logical.JoinHint.NONE())
+
+    def window(self, node: Plan, partition: Iterable[Expression], child: Plan) -> Plan:
+        """The window functions of a plan, over other partitions and another child."""
+        return self._logical.Window(node.windowExpressions(), self.seq(partition), node.orderSpec(), child, node.hint())
+
+    def expand(self, projections: Iterable[Iterable[Expression]], output: Iterable[Expression], child: Plan) -> Plan:
+        return self._logical.Expand(self.seq([self.seq(each) for each in projections]), self.seq(output), child)
+
+    def named(self, name: str, plan: Plan) -> Plan:
+        """A plan whose columns can be called `name.column`."""
+        return self._logical.SubqueryAlias.apply(name, plan)
+
+    @cached_property
+    def one_row(self) -> Plan:
+        return self._logical.OneRowRelation()
+
+    # What Spark's planner knows about a plan
+
+    def aggregate_parts(self, aggregate: Plan) -> tuple[list[Expression], list[Expression], list[Expression]] | None:
+        """The keys, the aggregate functions and the results of an aggregate, as Spark's planner separates them."""
+        found = self._catalyst.planning.PhysicalAggregation.unapply(aggregate)
+        if not found.isDefined():
+            return None
+        parts = found.get()
+        return self.items(parts._1()), self.items(parts._2()), self.items(parts._3())
+
+    def join_keys(self, join: Plan) -> tuple[list[Expression], list[Expression]]:
+        """The expressions of both sides that an equality in the condition compares."""
+        found = self._catalyst.planning.ExtractEquiJoinKeys.unapply(join)
+        return (self.items(found.get()._2()), self.items(found.get()._3())) if found.isDefined() else ([], [])
+
+    def distinct_keys(self, plan: Plan) -> list[set[int]]:
+        """Sets of column ids, each of which identifies a row of an optimised plan."""
+        found = self._jvm.scala.jdk.javaapi.CollectionConverters.asJava(plan.distinctKeys())
+        return [{int(each.exprId().id()) for each in self._jvm.scala.jdk.javaapi.CollectionConverters.asJava(key.toSeq())} for key in found]
+
+    def uses_clock(self, tree: Plan | Expression) -> bool:
+        """Whether `current_timestamp()` or the like is in a tree."""
+        return bool(tree.containsPattern(self._catalyst.trees.TreePattern.CURRENT_LIKE()))
+
+    # Leaves over RDDs
+
+    def empty_rdd(self) -> Rdd:
+        return self.spark.sparkContext._jsc.emptyRDD().rdd()
+
+    def leaf(self, output: Any, rdd: Rdd, key: Expression | None = None, partitions: int = 0) -> Plan:
+        """A logical plan over rows; with `key`, they are partitioned by its hash."""
+        ways = self._catalyst.plans.physical
+        how = ways.UnknownPartitioning(0) if key is None else ways.HashPartitioning(self.seq([key]), partitions)
+        none, nothing = self._jvm.scala.Option.empty(), self.seq([])
+        return self._jvm.org.apache.spark.sql.execution.LogicalRDD(output, rdd, how, nothing, False, none, self._session, none, none)
+
+    def is_leaf(self, plan: Plan) -> bool:
+        return self.kind(plan) == "LogicalRDD"
+
+    @staticmethod
+    def rdd_id(leaf: Plan) -> int:
+        """What identifies the rows of a leaf: a table that is joined with itself has two leaves with one id."""
+        return int(leaf.rdd().id())
+
+    def scans(self, physical: Plan) -> list[Plan]:
+        """The leaves of a physical plan that read an RDD."""
+        return [leaf for leaf in self.items(physical.collectLeaves()) if self.kind(leaf) == "RDDScanExec"]
+
+    def bound(self, physical: Plan, rdds: Iterable[tuple[Plan, Rdd]]) -> Plan:
+        """A physical plan whose scans read other RDDs."""
+        scan = self._jvm.org.apache.spark.sql.execution.RDDScanExec
+        pairs = [
+            (old, scan(old.output(), rdd, old.name(), old.outputPartitioning(), old.outputOrdering(), old.stream())) for old, rdd in rdds
+        ]
+        return self.replaced(physical, pairs)
+
+    def is_partitioned_by(self, physical: Plan, column: str, partitions: int) -> bool:
+        """Whether the rows of a plan are where the hash of a column puts them."""
+        how = physical.outputPartitioning()
+        if self.kind(how) != "HashPartitioning" or how.numPartitions() != partitions or how.expressions().size() != 1:
+            return False
+        own = [each for each in self.items(physical.output()) if each.name() == column]
+        return bool(own) and bool(how.expressions().apply(0).semanticEquals(own[0]))
+
+    def with_nullability(self, output: Any, required: frozenset[str]) -> Any:
+        """The attributes as nullable, except the required ones."""
+        return self.seq([each.withNullability(each.name() not in required) for each in self.items(output)])
+
+    def union_rdd(self, rdds: list[Rdd], partitions: int) -> Rdd:
+        """The rows of RDDs that are partitioned alike, partition by partition."""
+        if len(rdds) == 1:
+            return rdds[0]
+        context = self.spark.sparkContext._jsc.sc()
+        union: Any = self._jvm.org.apache.spark.rdd.SQLPartitioningAwareUnionRDD
+        return union(context, self.seq(rdds), partitions, rdds[0].elementClassTag())
+
+    @cached_property
+    def _holds_serialised(self) -> bool:
+        """Rows can be held as they come if Kryo writes them. Java's serialisation would write references to the reused row object."""
+        return self.spark.conf.get("spark.serializer", "").endswith("KryoSerializer")  # type: ignore[union-attr]  # the default is a string
+
+    def hold(self, output: Any, rdd: Rdd) -> Rdd:
+        """The rows, kept in memory or on disk and cut from their lineage once a job has computed them."""
+        if self._holds_serialised:
+            return rdd.persist(self._jvm.org.apache.spark.storage.StorageLevel.MEMORY_AND_DISK_SER()).localCheckpoint()
+        return self.hold_copies(output, rdd)
+
+    def hold_copies(self, output: Any, rdd: Rdd) -> Rdd:
+        """The rows, held as objects: slower to make, faster to read."""
+        return self.frame(self.leaf(output, rdd))._jdf.localCheckpoint(False).queryExecution().analyzed().rdd()
+
+    def held_bytes(self, rdds: Iterable[Rdd]) -> int:
+        """The size of held rows, as far as they were computed."""
+        wanted = {int(rdd.id()) for rdd in rdds}
+        infos = self.spark.sparkContext._jsc.sc().getRDDStorageInfo()
+        return sum(int(info.memSize()) + int(info.diskSize()) for info in infos if int(info.id()) in wanted)
+
+    def checkpoint_all_ancestors(self) -> None:
+        """Jobs of this thread cut the lineage of every held RDD that they compute, and not only of the last one."""
+        self.spark.sparkContext.setLocalProperty("spark.checkpoint.checkpointAllMarkedAncestors", "true")
+
+    def check(self) -> None:
+        """Build the essential nodes once: fails if this version of Spark has another interface."""
+        one = self.project([self.alias(self.expression("1L"), "c0"), self.alias(self.expression("2L"), "_h")], self.one_row)
+        frame = self.frame(one)
+        scan = self.leaf(frame._jdf.queryExecution().analyzed().output(), self.rdd(frame))
+        scans = self.scans(self.physical(self.frame(scan)))
+        assert len(scans) == 1, "a leaf over an RDD is not one scan"
