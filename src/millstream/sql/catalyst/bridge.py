@@ -7,9 +7,9 @@ call takes about 0.05 ms. A Scala map is also a partial function, so a substitut
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -27,7 +27,7 @@ class Bridge:
 
     def __init__(self, spark: SparkSession) -> None:
         self.spark = spark
-        self._jvm: Any = spark._jvm
+        self._jvm = cast("Any", spark._jvm)
         self._session: Any = spark._jsparkSession
         self._catalyst: Any = self._jvm.org.apache.spark.sql.catalyst
         self._expressions: Any = self._catalyst.expressions
@@ -67,6 +67,17 @@ class Bridge:
     def with_inlined_definitions(self, plan: Plan) -> Plan:
         """A parsed plan whose WITH clauses are part of the tree."""
         return self._catalyst.analysis.CTESubstitution.apply(plan)
+
+    def with_tables(self, plan: Plan, tables: Mapping[str, Plan]) -> Plan:
+        """A parsed plan in which the names of tables are replaced by plans, also in subqueries. A name can have dots."""
+        found = {}
+        for tree in [plan, *self.subquery_plans(plan)]:
+            for leaf in self.items(tree.collectLeaves()):
+                if self.kind(leaf) == "UnresolvedRelation":
+                    name = ".".join(map(str, self.items(leaf.multipartIdentifier())))
+                    if name in tables:
+                        found[leaf] = self.named(name, tables[name])
+        return self.replaced_everywhere(plan, found.items())
 
     def analysed(self, frame: DataFrame) -> Plan:
         """The plan after Spark's analyser, with common table expressions inlined."""
@@ -160,6 +171,35 @@ class Bridge:
     def count(self, expression: Expression) -> Expression:
         return self._expressions.aggregate.Count(self.seq([expression])).toAggregateExpression()
 
+    def first(self, expression: Expression) -> Expression:
+        function: Any = self._expressions.aggregate.First
+        return function(expression, False).toAggregateExpression()
+
+    def plain_aggregate(self, function: Expression, pairs: Iterable[tuple[Expression, Expression]]) -> Expression:
+        """An aggregate of DISTINCT values as one of all values, with expressions replaced in its arguments."""
+        inner = self.substituted(function.aggregateFunction(), pairs)
+        return function.copy(inner, function.mode(), False, function.filter(), function.resultId())
+
+    def substituted(self, expression: Expression, pairs: Iterable[tuple[Expression, Expression]]) -> Expression:
+        """An expression whose parts are replaced from the top: what replaces a part is not looked into."""
+        found = list(pairs)
+        for old, new in found:
+            if expression.fastEquals(old):
+                return new
+        before = self.children(expression)
+        after = [self.substituted(child, found) for child in before]
+        changed = any(one is not other for one, other in zip(before, after, strict=True))
+        return self.with_children(expression, after) if changed else expression
+
+    def with_expressions(self, plan: Plan, pairs: Iterable[tuple[Expression, Expression]]) -> Plan:
+        """A plan with expressions replaced in its own node."""
+        return plan.transformExpressionsUp(self._function(list(pairs)))
+
+    def resolved(self, text: str, data_type: Any) -> Expression:
+        """An expression without columns, as a value of a type."""
+        frame = self.spark.range(0).selectExpr(f"cast({text} AS {data_type.sql()}) AS value")
+        return frame._jdf.queryExecution().analyzed().projectList().apply(0).child()
+
     # Logical plans
 
     def project(self, items: Iterable[Expression], child: Plan) -> Plan:
@@ -184,8 +224,9 @@ class Bridge:
         return self._logical.Expand(self.seq([self.seq(each) for each in projections]), self.seq(output), child)
 
     def named(self, name: str, plan: Plan) -> Plan:
-        """A plan whose columns can be called `name.column`."""
-        return self._logical.SubqueryAlias.apply(name, plan)
+        """A plan whose columns can be called `name.column`; the name can have dots."""
+        *qualifier, last = name.split(".")
+        return self._logical.SubqueryAlias(self._catalyst.AliasIdentifier(last, self.seq(qualifier)), plan)
 
     @cached_property
     def one_row(self) -> Plan:

@@ -1,0 +1,158 @@
+"""The judge of a case: after each epoch, the accumulated outputs of a view are the rows of Spark's batch answer."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, Literal, Protocol
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import LongType, StructField, StructType
+from tests.sql.random.cases import Case, Row, contents
+
+Rows = Counter[Row]
+SETTINGS = {"spark.sql.shuffle.partitions": "2", "spark.sql.adaptive.enabled": "false", "spark.sql.codegen.wholeStage": "false"}
+
+
+class Stepping(Protocol):
+    """What is tested."""
+
+    def step(self, epoch: int, changes: Mapping[str, DataFrame]) -> DataFrame: ...
+
+
+ViewMaker = Callable[[SparkSession, Case], Stepping]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    status: Literal["passed", "failed", "refused", "invalid"]
+    """`invalid`: Spark's batch refuses the query; `refused`: the view does."""
+    kind: str = ""
+    """what failures have in common that are the same mistake"""
+    report: str = ""
+
+
+class RefusedError(Exception):
+    """The view does not support the query, and says so."""
+
+
+class Oracle:
+    """Answers of Spark's batch, in a session of its own: its temporary views and settings are not those of the tested view."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self.spark = spark
+        self.batch = spark.newSession()
+        for name, value in SETTINGS.items():
+            self.batch.conf.set(name, value)
+
+    def judge(self, case: Case, make: ViewMaker) -> Outcome:
+        """Run the case up to the first epoch whose result is wrong."""
+        states, got, before = contents(case), Rows(), Rows()
+        view: Stepping | None = None
+        for number, tables in enumerate(states):
+            try:
+                answer = self.answer(case, tables)
+                expected = rows_of(answer)
+            except PySparkException as error:
+                return Outcome("invalid", _first_line(error))
+            try:
+                view = view or make(self.spark, case)
+                out = view.step(number, frames(self.spark, case, number))
+                wrong = _wrong_schema(answer, out)
+                got = sum_of(got, changes_of(out))
+            except RefusedError as error:
+                return Outcome("refused", str(error))
+            except Exception as error:  # noqa: BLE001 — whatever the tested code raises
+                return Outcome("failed", f"error: {_first_line(error)}", f"epoch {number}: {_last_lines(error)}\n\n{case}")
+            wrong = wrong or _difference(expected, got)
+            if wrong:
+                return Outcome("failed", wrong[0], f"epoch {number}: {wrong[1]}\n\n{case}")
+            before = expected
+        return Outcome("passed", "empty" if not before else "")
+
+    def answer(self, case: Case, tables: Mapping[str, list[Row]]) -> DataFrame:
+        """The query over the tables as they are."""
+        for table in case.tables:
+            self.batch.createDataFrame(tables[table.name], StructType.fromDDL(table.ddl)).createOrReplaceTempView(table.name)
+        return self.batch.sql(case.query)
+
+
+def frames(spark: SparkSession, case: Case, epoch: int) -> dict[str, DataFrame]:
+    """The changes of an epoch as the view gets them."""
+    found = {}
+    for table in case.tables:
+        schema = StructType([*StructType.fromDDL(table.ddl).fields, StructField("_w", LongType(), nullable=False)])
+        rows = [(*row, weight) for row, weight in case.epochs[epoch].get(table.name, ())]
+        found[table.name] = spark.createDataFrame(rows, schema)
+    return found
+
+
+def rows_of(frame: DataFrame) -> Rows:
+    return Rows(tuple(normal(value) for value in row) for row in frame.collect())
+
+
+def changes_of(frame: DataFrame) -> Rows:
+    """Rows and their weights."""
+    found = Rows()
+    for *values, weight in frame.collect():
+        found[tuple(normal(value) for value in values)] += weight
+    return found
+
+
+def sum_of(first: Rows, second: Rows) -> Rows:
+    """Weights may be negative: the operators of `Counter` drop those."""
+    found = Rows(first)
+    found.update(second)
+    return Rows({row: weight for row, weight in found.items() if weight})
+
+
+def normal(value: Any) -> Any:
+    """Equal values of SQL as equal values of Python; floats to 9 digits."""
+    if isinstance(value, float):
+        if math.isnan(value):
+            return "NaN"
+        return 0.0 if abs(value) < 1e-7 else float(f"{value:.9g}")
+    if isinstance(value, Decimal):
+        return value.normalize() if value else Decimal(0)
+    if isinstance(value, tuple | list):
+        return tuple(normal(item) for item in value)
+    return value
+
+
+def _difference(expected: Rows, got: Rows) -> tuple[str, str] | None:
+    negative = {row: weight for row, weight in got.items() if weight < 0}
+    if negative:
+        return "negative weight", f"negative weights {negative}{_lines(expected, got)}"
+    return ("mismatch", f"not the batch answer{_lines(expected, got)}") if expected != got else None
+
+
+def _lines(expected: Rows, got: Rows) -> str:
+    sides = {"expected": expected, "got": got, "expected - got": Counter(expected) - Counter(got), "got - expected": Counter(got) - Counter(expected)}
+    return "".join(f"\n  {name}: {dict(rows) if len(rows) < 40 else f'{len(rows)} rows'}" for name, rows in sides.items())
+
+
+def _wrong_schema(answer: DataFrame, out: DataFrame) -> tuple[str, str] | None:
+    *columns, weight = out.schema.fields
+    wanted, found = ([field.dataType.simpleString() for field in fields] for fields in (answer.schema.fields, columns))
+    if wanted != found or answer.columns != out.columns[:-1] or (weight.name, weight.dataType) != ("_w", LongType()):
+        return "schema", f"the schema is {out.schema.simpleString()}, of the batch answer {answer.schema.simpleString()}"
+    return None
+
+
+def _first_line(error: BaseException) -> str:
+    """The kind of an error: without numbers, names and texts that differ between cases."""
+    text = (str(error).strip() or "no message").splitlines()[0]
+    return f"{type(error).__name__}: {re.sub(r'[#]?[0-9]+L?', 'N', text)[:160]}"
+
+
+def _last_lines(error: BaseException) -> str:
+    import traceback
+
+    lines = "".join(traceback.format_exception(error)).splitlines()
+    python = [line for line in lines if not line.lstrip().startswith("at ")]
+    return "\n".join(python[-25:])
