@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 
+from millstream.engine.incremental.arrivals import Feed
 from millstream.engine.incremental.operators.base import Operator
+from millstream.engine.incremental.operators.inputs import FixedRows, Input, Table
 from millstream.engine.incremental.operators.joins import InnerJoin, KeyedJoin
 from millstream.engine.incremental.operators.keyed import Keyed
-from millstream.engine.incremental.operators.linear import FixedRows, Input, Linear, Shared, UnionAll
+from millstream.engine.incremental.operators.linear import Linear, Shared, UnionAll
 from millstream.engine.incremental.operators.sums import Sums, can_add_up
 from millstream.engine.incremental.relations import Refused, Step
 from millstream.sql.catalyst.bridge import Bridge, Expression
@@ -40,8 +42,8 @@ _WORDS = {
 class Assignment:
     """The operators of a query, inputs first."""
 
-    def __init__(self, bridge: Bridge, append_only: Iterable[str]) -> None:
-        self._bridge, self._append_only = bridge, frozenset(append_only)
+    def __init__(self, bridge: Bridge, feeds: Mapping[str, Feed]) -> None:
+        self._bridge, self._feeds = bridge, feeds
         self.operators: list[Operator] = []
 
     def assign(self, step: Step) -> Operator:
@@ -52,7 +54,7 @@ class Assignment:
 
     def _shared(self, step: Step) -> Operator | None:
         """The operator of an equal step: a common table expression that is used twice has one state."""
-        if step.kind not in _SHARED:
+        if step.kind not in _SHARED and not (step.input and self._feeds[step.input].is_changelog):
             return None
         for operator in self.operators:
             same = operator.step.kind == step.kind and len(operator.step.columns) == len(step.columns)
@@ -63,7 +65,8 @@ class Assignment:
     def _new(self, step: Step) -> Operator:
         self._require_deterministic(step)
         if step.input:
-            return Input(step, step.input in self._append_only)
+            feed = self._feeds[step.input]
+            return Table(step, False, feed=feed) if feed.is_changelog else Input(step, feed.append_only, feed=feed)
         if step.kind in _FIXED:
             return FixedRows(step, True)
         if step.kind in _LIMITS:

@@ -101,7 +101,8 @@ class Steps:
         if not bridge.children(plan):
             raise Refused(f"a subquery in `{bridge.kind(plan)}`", bridge.origin(plan))
         first, *others = bridge.children(plan)
-        output, values = bridge.items(plan.output()), []
+        output = bridge.items(plan.output())
+        values: list[tuple[Expression, Expression]] = []
         for scalar in self._scalars(plan):
             if any(scalar.fastEquals(old) for old, _ in values):
                 continue
@@ -130,7 +131,7 @@ class Steps:
         bridge = self._bridge
         if not join.condition().isDefined():
             return join
-        parts = self._conjuncts(join.condition().get())
+        parts = bridge.conjuncts(join.condition().get())
         null_aware = [part for part in parts if self._null_aware(part)]
         if not null_aware:
             return join
@@ -148,11 +149,6 @@ class Steps:
         no_null = bridge.make("EqualTo", nulls.toAttribute(), bridge.expression("0L"))
         keep = bridge.make("Or", none, bridge.make("And", no_null, bridge.make("IsNotNull", left)))
         return bridge.project(bridge.items(join.output()), bridge.filter(keep, bridge.join(anti, counts, "inner", None)))
-
-    def _conjuncts(self, condition: Expression) -> list[Expression]:
-        if self._bridge.kind(condition) != "And":
-            return [condition]
-        return [each for side in self._bridge.children(condition) for each in self._conjuncts(side)]
 
     def _null_aware(self, part: Expression) -> bool:
         """Whether a condition is `a = b OR (a = b) IS NULL`."""

@@ -11,6 +11,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
+from millstream.engine.incremental.arrivals import arrived
 from millstream.engine.incremental.relations import REQUIRED, Relations
 from millstream.engine.incremental.weights import HASH, partitioned, restricted
 from millstream.sql.catalyst.bridge import Bridge, Plan
@@ -64,6 +65,23 @@ class Tracing:
         self.bridge, self.partitions, self.relations = bridge, partitions, Relations(bridge)
         self.trace = Trace()
         self._slots: dict[int, str] = {}
+        self._inputs: dict[str, int] = {}
+        self._output: Any = None
+
+    def expect(self, frame: DataFrame, inputs: dict[str, int]) -> None:
+        """Say how rows arrive: a frame like theirs, and the inputs with the number of their columns."""
+        self._output, self._inputs = frame._jdf.queryExecution().analyzed().output(), inputs
+
+    def arrival(self, name: str) -> DataFrame:
+        """The rows of an input that arrived in the epoch, with its columns as `c0`, `c1`, …"""
+        own = self.bridge.seq([each.newInstance() for each in self.bridge.items(self._output)])
+        return arrived(self.leaf("arrivals", own, keyed=False), list(self._inputs), name, self._inputs[name])
+
+    def finish(self, result: DataFrame) -> None:
+        """The last piece: the result's changes."""
+        piece = self._piece(f"piece:{len(self.trace.pieces)}", result)
+        self.trace.pieces.append(piece)
+        self.trace.output = piece.slot
 
     def leaf(self, slot: str, output: Any, keyed: bool) -> DataFrame:
         """A frame that reads the rows of a slot."""

@@ -160,6 +160,16 @@ class Bridge:
     def null_of(self, data_type: Any) -> Expression:
         return self._expressions.Literal.create(None, data_type)
 
+    def unnamed(self, item: Expression) -> Expression:
+        """An expression without its alias."""
+        return item.child() if self.kind(item) == "Alias" else item
+
+    def conjuncts(self, condition: Expression) -> list[Expression]:
+        """The conditions that AND combines."""
+        if self.kind(condition) != "And":
+            return [condition]
+        return [each for side in self.children(condition) for each in self.conjuncts(side)]
+
     def make(self, name: str, *arguments: Any) -> Expression:
         """An expression of Spark's class `name`."""
         return getattr(self._expressions, name)(*arguments)

@@ -13,18 +13,6 @@ _PASSING = {"Sort", "SubqueryAlias", "Repartition", "RepartitionByExpression", "
 """Steps that change the order or the place of rows, and not the rows."""
 
 
-class Input(Operator):
-    """The changes of an input."""
-
-    kind: ClassVar[str] = "input"
-
-
-class FixedRows(Operator):
-    """Rows that the query itself contains (VALUES): a change of the first epoch."""
-
-    kind: ClassVar[str] = "fixed rows"
-
-
 class Linear(Operator):
     """Project, Filter, Expand, Generate and Python functions: the step itself, over the change."""
 

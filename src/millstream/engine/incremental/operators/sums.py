@@ -131,7 +131,7 @@ class Sums(Operator):
     def _partial(self, tracing: Tracing, delta: Delta, key_names: list[str]) -> DataFrame:
         """The sums of the change alone, one row per touched group."""
         bridge = tracing.bridge
-        items = [bridge.alias(_unnamed(bridge, key), name) for key, name in zip(self.keys, key_names, strict=True)]
+        items = [bridge.alias(bridge.unnamed(key), name) for key, name in zip(self.keys, key_names, strict=True)]
         items += [bridge.alias(argument, name) for argument, name in self._arguments]
         frame = bridge.frame(bridge.project([*items, bridge.alias(delta.weight, WEIGHT)], delta.plan))
         sums = [F.expr(f"{slot.partial} AS {slot.name}") for slot in self._slots]
@@ -178,10 +178,6 @@ class Sums(Operator):
         value = bridge.make("If", empty, nothing, own[f"s{index}"])
         values = [bridge.alias(value, total.name(), total.exprId()), bridge.alias(own[f"n{index}"], count.name(), count.exprId())]
         return values, bridge.alias(inner.evaluateExpression(), result.name(), result.exprId())
-
-
-def _unnamed(bridge: Bridge, key: Expression) -> Expression:
-    return key.child() if bridge.kind(key) == "Alias" else key
 
 
 def _named(bridge: Bridge, frame: DataFrame, names: list[str]) -> list[Expression]:
