@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping
 from functools import reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ClassVar, Self
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
 import pyarrow as pa
 from pydantic import Field, PrivateAttr
@@ -15,7 +15,7 @@ from sqlglot import exp
 
 from millstream.errors import Diagnostic, RunError
 from millstream.lookups.sql_functions import function_name, key_problems, table_functions_registered
-from millstream.plan.changelog import OP, kept_columns
+from millstream.plan.changelog import OP, OPS, SEQUENCE, kept_columns, op_of
 from millstream.plan.components import EpochTail, NamesInputs, NodeContext, OutputMode, Problem, TextPlace, TransformRun, Windowed
 from millstream.plan.error_policy import dead_letter_sink_of
 from millstream.plan.lookup_tables import LookupTable
@@ -29,7 +29,7 @@ from millstream.sql.check.query import Query, freeze_clock, parse_query, place_b
 from millstream.sql.check.syntax import Fault
 from millstream.sql.rewrites.aggregates import expand
 from millstream.sql.rewrites.calls import collected
-from millstream.sql.rewrites.changelog import carrying, lost
+from millstream.sql.rewrites.changelog import carrying, lost, names_op
 from millstream.sql.rewrites.lateness import closes
 from millstream.sql.rewrites.lookups import calls_in, table_problems, uses, with_functions
 from millstream.sql.rewrites.splitting import PART, Split, split, totals_key, window_of
@@ -68,6 +68,8 @@ class Sql(NamesInputs, EpochTail, Windowed):
     sql: Annotated[str, Field(min_length=1)]
     """The query."""
     _tables: dict[str, LookupTable] = PrivateAttr(default_factory=dict)
+    _over: tuple[bool, bool] = PrivateAttr(default=(False, False))
+    """Whether an input is a changelog, and whether a node above keeps state."""
 
     @property
     def lookups(self) -> Mapping[str, LookupTable]:
@@ -81,13 +83,39 @@ class Sql(NamesInputs, EpochTail, Windowed):
         copy._tables = dict(tables)
         return copy
 
+    def over(self, *, changes: bool, state: bool) -> Self:
+        if (changes, state) == self._over:
+            return self
+        copy = self.model_copy()
+        copy._over = (changes, state)
+        return copy
+
+    @property
+    def kind(self) -> Literal["stateless", "windowed", "running", "incremental", "refused"]:
+        """How the query runs."""
+        kind, (changes, state) = self.split.kind, self._over
+        if kind in {"stateless", "refused"} and not (kind == "stateless" and self._multiplies):
+            return kind
+        applied = changes and not names_op(self.sql)
+        return "incremental" if applied or (state and kind == "running") else kind
+
+    @property
+    def _multiplies(self) -> bool:
+        """Whether one row may become several."""
+        tree = self.query.tree
+        return bool(_MULTIPLYING.search(self.sql)) or (tree is not None and tree.find(exp.Lateral, exp.Unnest) is not None)
+
+    @property
+    def incremental(self) -> bool:
+        return self.kind == "incremental"
+
     def with_node_names(self, names: Iterable[str]) -> Self:
         text = self.query.with_node_names(names)
         return self if text == self.sql else self.model_copy(update={"sql": text})
 
     @property
     def waits(self) -> bool:
-        return self.split.kind != "stateless"
+        return self.kind not in {"stateless", "incremental"}
 
     @property
     def lookup_names(self) -> tuple[str, ...]:
@@ -124,35 +152,44 @@ class Sql(NamesInputs, EpochTail, Windowed):
 
     @property
     def stateful(self) -> bool:
-        return self.split.kind in {"windowed", "running"}
+        return self.kind in {"windowed", "running", "incremental"}
+
+    @property
+    def needs_event_time(self) -> bool:
+        return self.kind == "windowed"
 
     @property
     def output_mode(self) -> OutputMode:
-        return "update" if self.split.kind == "running" else "append"
+        return "update" if self.kind == "running" else "append"
 
     @property
     def result_key(self) -> tuple[str, ...]:
         tree = parse_query(self.text).tree
-        return totals_key(tree, self.split.selects[0]) or () if self.split.kind == "running" and tree is not None else ()
+        return totals_key(tree, self.split.selects[0]) or () if self.kind == "running" and tree is not None else ()
 
     @property
     def has_tail(self) -> bool:
-        return bool(self.split.rest)
+        return bool(self.split.rest) and self.kind == "windowed"
 
     def tables(self) -> tuple[str, ...]:
         return self.query.tables
 
     def closes(self, input_name: str, event_time: str) -> str:
-        return closes(self.split, input_name)
+        return closes(self.split, input_name) if self.kind == "windowed" else ""
 
     def reads(self, input_name: str, isolating: bool) -> int:
-        texts = self.split.parts or (self.text,)
+        texts = self.split.parts if self.split.parts and not self.incremental else (self.text,)
         return max(1, sum(reference.name == input_name for text in texts for reference in parse_query(text).references))
 
     def output(self, inputs: Mapping[str, pa.Schema | None]) -> pa.Schema | None:
+        if self.incremental:
+            return self._changes_of(analyse(self.query, {name: _table(schema) for name, schema in inputs.items()}).output)
         changes = {name: kept_columns(schema.names) for name, schema in inputs.items() if schema is not None}
         schema = analyse(parse_query(carrying(self.sql, changes)), inputs).output
-        return schema.append(pa.field(OP, pa.string())) if schema is not None and self.split.kind == "running" else schema
+        return self._changes_of(schema) if self.kind == "running" else schema
+
+    def _changes_of(self, schema: pa.Schema | None) -> pa.Schema | None:
+        return schema.append(pa.field(OP, pa.string())) if schema is not None else None
 
     def problems(self, inputs: Mapping[str, pa.Schema | None], directory: Path) -> list[Problem]:
         query = self.query
@@ -162,7 +199,11 @@ class Sql(NamesInputs, EpochTail, Windowed):
             return [_at_place(Problem("MS162", each.message, "sql", each.help), each.place) for each in foreign]
         if wrong := list(table_problems(self.sql, self._tables)):
             return wrong
-        if refusal := self.split.refusal:
+        if self.incremental and uses(self.sql, self._tables):
+            help_ = "look rows up in a query of its own, before or after this one"
+            return [Problem("MS030", "a dynamic table in a query that is kept up to date is not supported yet", "sql", help_)]
+        refusal = self.split.refusal if self.kind == "refused" else None
+        if refusal:
             return [_at_place(Problem("MS030", refusal.reason, "sql", alternative_to(refusal.reason)), refusal.place)]
         if dead_letter_sink_of(self.late) and self.stateful and not any(self.closes(name, "") for name in self.tables()):
             help_ = "group by `window(column, 'size')` of a plain SELECT, or use a `window` transform"
@@ -205,6 +246,9 @@ class SqlRun(TransformRun):
         from pyspark.sql import functions as F
 
         sql, split = self.sql, self.sql.split
+        if context.relational or sql.incremental:
+            result = self._run(expand(sql.text, distinct=False), frames, context)
+            return result if context.relational else result.withColumn(OP, F.lit("u"))
         changes = {name: kept_columns(frame.columns) for name, frame in frames.items()}
         parts = split.parts or (carrying(sql.text, changes),)
         results = [self._run(expand(part) if sql.stateful else part, frames, context) for part in parts]
@@ -221,6 +265,8 @@ class SqlRun(TransformRun):
         return isolate_rejects(result, context.name) if context.isolate else result
 
     def finish(self, frame: DataFrame, context: NodeContext) -> DataFrame:
+        if self.sql.incremental:  # a preview: nothing is left to do
+            return frame
         split = self.sql.split
         parts = {f"{PART}{index}": frame.where(f"_part = {index}").select(f"_p{index}.*") for index in range(len(split.parts))}
         result = self._run(split.rest, parts, context)
@@ -286,6 +332,13 @@ def _require_changes(sql: str, changes: Mapping[str, tuple[str, ...]], columns: 
     if reason := lost(sql, changes, columns):
         help_ = "write it as plain SELECTs, or use `_op` in it to handle updates and deletes yourself"
         raise RunError(Diagnostic("MS030", f"`{context.name}`: {reason}", help=help_))
+
+
+def _table(schema: pa.Schema | None) -> pa.Schema | None:
+    """The columns of the table that a changelog describes."""
+    if schema is None or not op_of(schema.names):
+        return schema
+    return pa.schema([field for field in schema if field.name not in {*OPS, SEQUENCE}])
 
 
 def _union_parts(parts: list[DataFrame]) -> DataFrame:

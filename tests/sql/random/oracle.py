@@ -5,18 +5,25 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Literal, Protocol
 
+import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import LongType, StructField, StructType
 from tests.sql.random.cases import Case, Row, contents
 
 Rows = Counter[Row]
-SETTINGS = {"spark.sql.shuffle.partitions": "2", "spark.sql.adaptive.enabled": "false", "spark.sql.codegen.wholeStage": "false"}
+SETTINGS = {
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.codegen.wholeStage": "false",  # every query is new: compiling it takes longer than running it
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
 
 
 class Stepping(Protocol):
@@ -78,7 +85,7 @@ class Oracle:
     def answer(self, case: Case, tables: Mapping[str, list[Row]]) -> DataFrame:
         """The query over the tables as they are."""
         for table in case.tables:
-            self.batch.createDataFrame(tables[table.name], StructType.fromDDL(table.ddl)).createOrReplaceTempView(table.name)
+            frame_of(self.batch, tables[table.name], StructType.fromDDL(table.ddl)).createOrReplaceTempView(table.name)
         return self.batch.sql(case.query)
 
 
@@ -88,8 +95,19 @@ def frames(spark: SparkSession, case: Case, epoch: int) -> dict[str, DataFrame]:
     for table in case.tables:
         schema = StructType([*StructType.fromDDL(table.ddl).fields, StructField("_w", LongType(), nullable=False)])
         rows = [(*row, weight) for row, weight in case.epochs[epoch].get(table.name, ())]
-        found[table.name] = spark.createDataFrame(rows, schema)
+        found[table.name] = frame_of(spark, rows, schema)
     return found
+
+
+def frame_of(spark: SparkSession, rows: Sequence[Row], schema: StructType) -> DataFrame:
+    """Rows by Arrow are a local relation: a query over rows that PySpark pickles takes five times as long."""
+    types = to_arrow_schema(schema, timestamp_utc=True)
+    columns = [pa.array([_for_arrow(row[place]) for row in rows], types.field(place).type) for place in range(len(types))]
+    return spark.createDataFrame(pa.Table.from_arrays(columns, schema=types), schema)
+
+
+def _for_arrow(value: Any) -> Any:
+    return {"x": value[0], "y": value[1]} if isinstance(value, tuple) else value
 
 
 def rows_of(frame: DataFrame) -> Rows:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import LongType, StructField, StructType
 from tests.sql.random.cases import Case, Row, changed
+from tests.sql.random.oracle import SETTINGS, frame_of
 
 
 class Recomputing:
@@ -14,6 +15,8 @@ class Recomputing:
 
     def __init__(self, spark: SparkSession, case: Case) -> None:
         self.spark = spark.newSession()
+        for name, value in SETTINGS.items():
+            self.spark.conf.set(name, value)
         self.case = case
         self.tables: dict[str, list[Row]] = {table.name: [] for table in case.tables}
         self.last: list[Row] = []
@@ -22,11 +25,11 @@ class Recomputing:
         for name, frame in changes.items():
             self.tables[name] = self.rows_after(name, [((*row,)[:-1], row[-1]) for row in frame.collect()])
             schema = StructType(frame.schema.fields[:-1])
-            self.spark.createDataFrame(self.tables[name], schema).createOrReplaceTempView(name)
+            frame_of(self.spark, self.tables[name], schema).createOrReplaceTempView(name)
         answer = self.spark.sql(self.case.query)
         rows = [tuple(row) for row in answer.collect()]
         schema = StructType([*answer.schema.fields, StructField("_w", LongType(), nullable=False)])
-        return self.spark.createDataFrame(self.output(rows), schema)
+        return frame_of(self.spark, self.output(rows), schema)
 
     def rows_after(self, name: str, changes: list[tuple[Row, int]]) -> list[Row]:
         return changed(self.tables[name], changes)

@@ -41,13 +41,18 @@ class Relations:
         self._names = 0
 
     def query(self) -> Relation:
-        """A whole query: definitions, the body, and at times an order, which changes nothing."""
+        """A whole query: definitions, and the body."""
         definitions: list[str] = []
         if self.dice.random() < 0.3:
             definitions = [self._define() for _ in range(self.dice.choice((1, 1, 2)))]
-        body = self.relation()
+        body = self._same_names(self.relation()) if self.dice.random() < 0.05 else self.relation()
         text = f"WITH {', '.join(definitions)} {body.text}" if definitions else body.text
         return Relation(text, body.columns, body.size)
+
+    def _same_names(self, body: Relation) -> Relation:
+        """A result may have several columns of one name."""
+        source = self._nested(body)
+        return Relation(f"SELECT {', '.join(f'{term.text} AS x' for term in source.scope)} FROM {source.text}", body.columns, body.size)
 
     def _define(self) -> str:
         body = self.relation()

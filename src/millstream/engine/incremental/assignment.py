@@ -72,7 +72,7 @@ class Assignment:
         if step.kind in _LIMITS:
             return self._limit(step)
         if step.kind in _WORDS or (len(step.children) > 2 and step.kind != "Union"):
-            raise Refused(f"{_WORDS.get(step.kind, step.kind)} cannot be kept up to date", self._bridge.origin(step.plan))
+            raise Refused(f"{_WORDS.get(step.kind, step.kind)} cannot be kept up to date", step.plan)
         inputs = [self.assign(child) for child in step.children]
         append_only = all(each.append_only for each in inputs)
         if step.kind in _LINEAR:
@@ -85,14 +85,14 @@ class Assignment:
             return self._join(step, inputs, append_only)
         if step.kind == "Window":
             return Keyed(step, False, inputs, keys=self._bridge.items(step.plan.partitionSpec()))
-        raise Refused(f"the step `{step.kind}` cannot be kept up to date", self._bridge.origin(step.plan))
+        raise Refused(f"the step `{step.kind}` cannot be kept up to date", step.plan)
 
     def _require_deterministic(self, step: Step) -> None:
         for expression in self._bridge.items(step.plan.expressions()):
             if not expression.deterministic():
                 worst = self._varying(expression)
                 reason = f"`{worst.sql()}` has another value each time, so a row that was returned could not be removed again"
-                raise Refused(reason, self._bridge.origin(worst))
+                raise Refused(reason, worst)
 
     def _varying(self, expression: Expression) -> Expression:
         """The innermost expression that is not deterministic."""
@@ -108,7 +108,7 @@ class Assignment:
     def _aggregate(self, step: Step, inputs: list[Operator]) -> Operator:
         keys = self._bridge.items(step.plan.groupingExpressions())
         if any(map(self._is_session, keys)):
-            raise Refused("a session window over rows that change cannot be kept up to date", self._bridge.origin(step.plan))
+            raise Refused("a session window over rows that change cannot be kept up to date", step.plan)
         if can_add_up(self._bridge, step, inputs[0].append_only):
             return Sums(step, False, inputs).prepare(self._bridge)
         return Keyed(step, False, inputs, keys=keys)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame
 
 from millstream.engine.incremental.weights import HASH, WEIGHT, column_names
+from millstream.sql.analysed.plans import Origin, origin
 from millstream.sql.catalyst.bridge import Bridge, Expression, Plan
 
 REQUIRED = frozenset({HASH, WEIGHT})
@@ -17,9 +18,10 @@ REQUIRED = frozenset({HASH, WEIGHT})
 class Refused(Exception):  # noqa: N818 — a finding about the user's query, and no error of the program
     """A query, or a part of it, cannot be kept up to date."""
 
-    def __init__(self, reason: str, origin: tuple[int, int] | None = None) -> None:
+    def __init__(self, reason: str, at: Plan | Expression | None = None) -> None:
         super().__init__(reason)
-        self.reason, self.origin = reason, origin
+        self.reason = reason
+        self.origin: Origin | None = origin(at) if at is not None else None
 
 
 @dataclass(frozen=True, slots=True)

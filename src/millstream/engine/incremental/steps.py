@@ -59,9 +59,7 @@ class Steps:
             return
         for expression in self._expressions(plan):
             if bridge.uses_clock(expression) and not any(map(bridge.uses_clock, bridge.children(expression))):
-                raise Refused(
-                    f"`{expression.sql()}` changes with the clock, and rows that were computed before would not", bridge.origin(expression)
-                )
+                raise Refused(f"`{expression.sql()}` changes with the clock, and rows that were computed before would not", expression)
         for inner in bridge.subquery_plans(plan):
             self._refuse_clock(inner)
 
@@ -99,7 +97,7 @@ class Steps:
         """Join the first child with the one row of each subquery."""
         bridge = self._bridge
         if not bridge.children(plan):
-            raise Refused(f"a subquery in `{bridge.kind(plan)}`", bridge.origin(plan))
+            raise Refused(f"a subquery in `{bridge.kind(plan)}`", plan)
         first, *others = bridge.children(plan)
         output = bridge.items(plan.output())
         values: list[tuple[Expression, Expression]] = []
@@ -136,7 +134,7 @@ class Steps:
         if not null_aware:
             return join
         if len(parts) > 1:
-            raise Refused("NOT IN with a correlated subquery, or of several columns", bridge.origin(parts[0]))
+            raise Refused("NOT IN with a correlated subquery, or of several columns", parts[0])
         equality = null_aware[0].left()
         left, right = self._sides(equality, join)
         is_null = bridge.make(

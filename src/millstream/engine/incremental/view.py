@@ -6,10 +6,11 @@ fragments for each store: RDDs whose rows are held in memory or on disk. The las
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
 
 from millstream.engine.incremental.arrivals import Feed, arrivals
 from millstream.engine.incremental.assignment import Assignment
@@ -95,7 +96,7 @@ class View:
         tracing.finish(encode(named, key_places))
         self._require_storable(tracing.trace)
         self._trace = tracing.trace
-        self.versions = {-1: {name: (self._no_rows(output),) for name, output in self._trace.schemas.items()}}
+        self.versions = {-1: self.empty_version()}
 
     def _require_storable(self, trace: Trace) -> None:
         for output in (*trace.schemas.values(), trace.pieces[-1].output):
@@ -121,7 +122,7 @@ class View:
         for piece in trace.pieces:
             slots[piece.slot] = bridge.hold(piece.output, self._run(piece))
         self.versions[epoch] = {name: (*before[name], slots[slot]) for name, slot in trace.added.items()}
-        return self.result_of(slots[trace.output])
+        return self.result_of(slots[trace.output], frame.sparkSession)
 
     def _arrivals(self, frame: DataFrame) -> Rdd:
         rows = self._bridge.rdd(frame)
@@ -132,15 +133,15 @@ class View:
         slots = self._slots if rows is None else {"rows": rows}
         return self._bridge.bound(piece.plan, [(leaf, slots[slot]) for leaf, slot in piece.leaves]).execute()
 
-    def result_of(self, rows: Rdd) -> DataFrame:
-        """The rows of a result as a frame, under the names of the query."""
-        bridge, output = self._bridge, self._trace.pieces[-1].output
+    def result_of(self, rows: Rdd, spark: SparkSession) -> DataFrame:
+        """The rows of a result as a frame of a session, under the names of the query."""
+        bridge, output = Bridge(spark), self._trace.pieces[-1].output
         more = [str(each.name()) for each in bridge.items(output)][len(self.names) :]
         renamed = [each.withName(name) for each, name in zip(bridge.items(output), (*self.names, *more), strict=True)]
         return bridge.frame(bridge.leaf(bridge.seq(renamed), rows))
 
-    def empty_result(self) -> DataFrame:
-        return self.result_of(self._bridge.empty_rdd())
+    def empty_result(self, spark: SparkSession) -> DataFrame:
+        return self.result_of(self._bridge.empty_rdd(), spark)
 
     def _fixed(self, operator: FixedRows, epoch: int) -> Rdd:
         bridge = self._bridge
@@ -154,23 +155,52 @@ class View:
     def stores(self) -> tuple[str, ...]:
         return tuple(self._trace.schemas)
 
-    def added(self, epoch: int) -> DataFrame:
-        """What an epoch has added to all stores, and its result, as one frame; the last number is the result's."""
-        rows = {name: self._slots[slot] for name, slot in self._trace.added.items()}
-        return self._tagged({**{name: (rows[name],) for name in self.stores}, "": (self._slots[self._trace.output],)})
+    @property
+    def parts(self) -> list[str]:
+        """The parts of a frame of stored rows: the stores and the result. A query without state has its result twice, since rows of one
+        part alone would not be tagged.
+        """
+        return [*(self.stores or (" ",)), ""]
+
+    def added(self) -> DataFrame:
+        """What the epoch has added to all stores, and its result, as one frame; the last number is the result's."""
+        rows = {name: (self._slots[slot],) for name, slot in self._trace.added.items()}
+        return self._tagged({**{name: rows[name] for name in self.stores}, "": (self._slots[self._trace.output],)})
+
+    def added_bytes(self) -> int:
+        return self._bridge.held_bytes([self._slots[slot] for slot in (*self._trace.added.values(), self._trace.output)])
+
+    @property
+    def added_schema(self) -> StructType:
+        """How the rows of all stores and of the result are written."""
+        empty = self._bridge.empty_rdd()
+        return self._tagged(dict.fromkeys((*self.stores, ""), (empty,))).schema
 
     def state(self, epoch: int) -> DataFrame:
-        """The rows of all stores, as one frame."""
-        return self._tagged(self.versions[epoch])
+        """The rows of all stores, as one frame like `added`, without a result."""
+        return self._tagged({**self.versions[epoch], "": (self._bridge.empty_rdd(),)})
 
-    def _tagged(self, rows: Mapping[str, Iterable[Rdd]]) -> DataFrame:
-        bridge = self._bridge
-        schemas = {**self._trace.schemas, "": self._trace.pieces[-1].output}
-        frames = {}
-        for name, fragments in rows.items():
-            own = [each.newInstance() for each in bridge.items(schemas[name])]
+    def _tagged(self, rows: Mapping[str, tuple[Rdd, ...]]) -> DataFrame:
+        """The stores and the result in one frame."""
+        bridge, frames = self._bridge, {}
+        for name in self.parts:
+            fragments = rows[name] if name in rows else (bridge.empty_rdd(),)
+            own = [each.newInstance().withNullability(True) for each in bridge.items(self._output_of(name))]
             frames[name] = bridge.frame(bridge.leaf(bridge.seq(own), bridge.union_rdd(list(fragments), self._partitions)))
-        return arrivals({**frames, " ": next(iter(frames.values()))}) if len(frames) == 1 else arrivals(frames)
+        return arrivals(frames)
+
+    def _output_of(self, store: str) -> Any:
+        return self._trace.schemas[store] if store.strip() else self._trace.pieces[-1].output
+
+    def width(self, store: str) -> int:
+        return int(self._output_of(store).size())
+
+    def named_like(self, store: str, frame: DataFrame) -> DataFrame:
+        """A frame of stored rows under the store's own column names."""
+        return frame.toDF(*[str(each.name()) for each in self._bridge.items(self._output_of(store))])
+
+    def empty_version(self) -> Version:
+        return {name: (self._no_rows(output),) for name, output in self._trace.schemas.items()}
 
     def adopt(self, epoch: int, version: Version) -> None:
         """Continue from stored rows."""
@@ -178,7 +208,7 @@ class View:
 
     def hold_store(self, name: str, frame: DataFrame) -> Rdd:
         """Rows read from files, as a fragment of a store."""
-        rows = self._bridge.rdd(partitioned(frame, self._partitions))
+        rows = self._bridge.rdd(partitioned(self.named_like(name, frame), self._partitions))
         return self._bridge.hold(self._trace.schemas[name], rows)
 
     def finish(self, epoch: int) -> None:

@@ -57,6 +57,15 @@ class Transform(Component):
         return False
 
     @property
+    def incremental(self) -> bool:
+        """Whether the engine keeps its result up to date from the changes of its inputs: `apply` then computes it from whole tables."""
+        return False
+
+    def over(self, *, changes: bool, state: bool) -> Self:
+        """The transform below other nodes: whether an input is a changelog, and whether a node above keeps state."""
+        return self
+
+    @property
     def output_mode(self) -> OutputMode:
         """How a stateful node emits results: `append` once and final, `update` whenever they change."""
         return "append"

@@ -35,9 +35,9 @@ class Call:
 Macro = Callable[[Call], str | None]
 
 
-def expand(text: str, time: str = "") -> str:
-    """The text with calls written out. `time` is the event time, by which `first` and `last` go."""
-    macros: dict[str, Macro] = {"count": _count, "top_k": _top_k}
+def expand(text: str, time: str = "", *, distinct: bool = True) -> str:
+    """The text with calls written out. `time` is the event time, by which `first` and `last` go. `distinct`: also `count(DISTINCT …)`."""
+    macros: dict[str, Macro] = {"count": _count, "top_k": _top_k} if distinct else {"top_k": _top_k}
     if time:
         macros |= {"first": _ends("min_by", time), "first_value": _ends("min_by", time)}
         macros |= {"last": _ends("max_by", time), "last_value": _ends("max_by", time)}
