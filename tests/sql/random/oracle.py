@@ -11,6 +11,7 @@ from decimal import Decimal
 from typing import Any, Literal, Protocol
 
 import pyarrow as pa
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
@@ -65,7 +66,7 @@ class Oracle:
             try:
                 answer = self.answer(case, tables)
                 expected = rows_of(answer)
-            except PySparkException as error:
+            except (PySparkException, Py4JJavaError) as error:
                 return Outcome("invalid", _first_line(error))
             try:
                 view = view or make(self.spark, case)
@@ -164,7 +165,8 @@ def _wrong_schema(answer: DataFrame, out: DataFrame) -> tuple[str, str] | None:
 
 def _first_line(error: BaseException) -> str:
     """The kind of an error: without numbers, names and texts that differ between cases."""
-    text = (str(error).strip() or "no message").splitlines()[0]
+    java = error.java_exception.toString() if isinstance(error, Py4JJavaError) else str(error)
+    text = (java.strip() or "no message").splitlines()[0]
     return f"{type(error).__name__}: {re.sub(r'[#]?[0-9]+L?', 'N', text)[:160]}"
 
 
