@@ -94,7 +94,12 @@ TEMPLATES: dict[str, tuple[tuple[str, str, int], ...]] = {
     ),
     "struct": (("named_struct('x', {}, 'y', {})", "bigint string", EXACT),),
 }
-GENERAL = (("coalesce({0}, {1})", ""), ("nullif({0}, {1})", ""), ("CASE WHEN {2} THEN {0} ELSE {1} END", "condition"), ("if({2}, {0}, NULL)", "condition"))
+GENERAL = (
+    ("coalesce({0}, {1})", ""),
+    ("nullif({0}, {1})", ""),
+    ("CASE WHEN {2} THEN {0} ELSE {1} END", "condition"),
+    ("if({2}, {0}, NULL)", "condition"),
+)
 
 
 def stable(scope: Scope) -> list[Term]:
@@ -146,23 +151,27 @@ class Expressions:
     def condition(self, scope: Scope, depth: int = 1) -> str:
         roll = self.dice.random()
         if depth > 0 and roll < 0.3:
-            word = self.dice.choice(("AND", "OR"))
+            word = self.dice.choice(("AND", "OR", "OR"))
             return f"({self.condition(scope, depth - 1)} {word} {self.condition(scope, depth - 1)})"
         if depth > 0 and roll < 0.38:
             return f"NOT ({self.condition(scope, depth - 1)})"
         term = self.any_term(scope, depth)
         if roll < 0.5:
-            return f"{term.text} IS {self.dice.choice(('', 'NOT '))}NULL"
+            return f"{term.text} IS {self.dice.choice(('', 'NOT ', 'NOT '))}NULL"
         return self.dice.choice((self._comparison, self._comparison, self._comparison, self._membership, self._special))(scope, term)
 
     def _comparison(self, scope: Scope, term: Term) -> str:
         others = [other for other in scope if other != term]
-        other = literal(term.kind, self.dice.choice(VALUES[term.kind])) if self.dice.random() < 0.4 else self.term(others, term.kind, 0).text
-        return f"{term.text} {self.dice.choice(('=', '=', '<>', '<', '<=', '>', '>=', '<=>'))} {other}"
+        other = (
+            literal(term.kind, self.dice.choice(VALUES[term.kind])) if self.dice.random() < 0.4 else self.term(others, term.kind, 0).text
+        )
+        return f"{term.text} {self.dice.choice(('=', '<>', '<>', '<', '<=', '>', '>=', '>=', '<=>'))} {other}"
 
     def _membership(self, scope: Scope, term: Term) -> str:
         if self.dice.random() < 0.5:
-            low, high = (literal(term.kind, value) for value in sorted(self.dice.choices(_ordered(term.kind), k=2), key=_ordered(term.kind).index))
+            low, high = (
+                literal(term.kind, value) for value in sorted(self.dice.choices(_ordered(term.kind), k=2), key=_ordered(term.kind).index)
+            )
             return f"{term.text} BETWEEN {low} AND {high}"
         items = ", ".join(literal(term.kind, draw_value(self.dice, term.kind, 0.1)) for _ in range(self.dice.randint(1, 3)))
         return f"{term.text} {self.dice.choice(('', 'NOT '))}IN ({items})"
@@ -199,14 +208,27 @@ class Aggregates:
         self.make = expressions
 
     def call(self, scope: Scope) -> Term:
-        functions = (self._count, self._count, self._sum, self._sum, self._average, self._extreme, self._extreme, self._distinct, self._spread)
+        functions = (
+            self._count,
+            self._count,
+            self._sum,
+            self._sum,
+            self._average,
+            self._extreme,
+            self._extreme,
+            self._distinct,
+            self._spread,
+        )
         term = self.dice.choice((*functions, self._boolean, self._by, self._list))(scope)
         if self.dice.random() < 0.12 and not term.text.startswith("sort_array"):
             return Term(f"{term.text} FILTER (WHERE {self.make.condition(scope)})", term.kind, term.grade)
         return term
 
     def _count(self, scope: Scope) -> Term:
-        return Term(self.dice.choice(("count(*)", f"count({self.make.any_term(scope).text})", f"count_if({self.make.condition(scope, 0)})")), "bigint")
+        return Term(
+            self.dice.choice(("count(*)", f"count({self.make.any_term(scope).text})", f"count_if({self.make.condition(scope, 0)})")),
+            "bigint",
+        )
 
     def _number(self, scope: Scope) -> Term:
         return self.make.any_term(scope, kinds=NUMBERS)

@@ -6,6 +6,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Literal, Protocol
@@ -31,6 +32,8 @@ class Stepping(Protocol):
     """What is tested."""
 
     def step(self, epoch: int, changes: Mapping[str, DataFrame]) -> DataFrame: ...
+
+    def close(self) -> None: ...
 
 
 ViewMaker = Callable[[SparkSession, Case], Stepping]
@@ -60,16 +63,22 @@ class Oracle:
 
     def judge(self, case: Case, make: ViewMaker) -> Outcome:
         """Run the case up to the first epoch whose result is wrong."""
-        states, got, before = contents(case), Rows(), Rows()
+        with ExitStack() as stack:
+            return self._judge(case, make, stack)
+
+    def _judge(self, case: Case, make: ViewMaker, stack: ExitStack) -> Outcome:
+        got, filled = Rows(), False
         view: Stepping | None = None
-        for number, tables in enumerate(states):
+        for number, tables in enumerate(contents(case)):
             try:
                 answer = self.answer(case, tables)
                 expected = rows_of(answer)
             except (PySparkException, Py4JJavaError) as error:
                 return Outcome("invalid", _first_line(error))
             try:
-                view = view or make(self.spark, case)
+                if view is None:
+                    view = make(self.spark, case)
+                    stack.callback(view.close)
                 out = view.step(number, frames(self.spark, case, number))
                 wrong = _wrong_schema(answer, out)
                 got = sum_of(got, changes_of(out))
@@ -80,8 +89,8 @@ class Oracle:
             wrong = wrong or _difference(expected, got)
             if wrong:
                 return Outcome("failed", wrong[0], f"epoch {number}: {wrong[1]}\n\n{case}")
-            before = expected
-        return Outcome("passed", "empty" if not before else "")
+            filled = filled or bool(expected)
+        return Outcome("passed", "" if filled else "empty")
 
     def answer(self, case: Case, tables: Mapping[str, list[Row]]) -> DataFrame:
         """The query over the tables as they are."""
@@ -151,7 +160,12 @@ def _difference(expected: Rows, got: Rows) -> tuple[str, str] | None:
 
 
 def _lines(expected: Rows, got: Rows) -> str:
-    sides = {"expected": expected, "got": got, "expected - got": Counter(expected) - Counter(got), "got - expected": Counter(got) - Counter(expected)}
+    sides = {
+        "expected": expected,
+        "got": got,
+        "expected - got": Counter(expected) - Counter(got),
+        "got - expected": Counter(got) - Counter(expected),
+    }
     return "".join(f"\n  {name}: {dict(rows) if len(rows) < 40 else f'{len(rows)} rows'}" for name, rows in sides.items())
 
 

@@ -31,6 +31,9 @@ class Recomputing:
         schema = StructType([*answer.schema.fields, StructField("_w", LongType(), nullable=False)])
         return frame_of(self.spark, self.output(rows), schema)
 
+    def close(self) -> None:
+        """Nothing is held."""
+
     def rows_after(self, name: str, changes: list[tuple[Row, int]]) -> list[Row]:
         return changed(self.tables[name], changes)
 

@@ -104,7 +104,7 @@ class Relations:
     def _select(self) -> Relation:
         source = self.source(values=True)
         text, columns = self._projection(source.scope)
-        return Relation(f"SELECT {text} FROM {source.text}{self._where(source.scope, 0.7)}", columns, source.size)
+        return Relation(f"SELECT {text} FROM {source.text}{self._where(source.scope, 0.55)}", columns, source.size)
 
     def _projection(self, scope: Scope, distinct: bool = False) -> tuple[str, tuple[Term, ...]]:
         """Some columns, some expressions, each with a new name."""
@@ -245,7 +245,9 @@ class Relations:
         domain = self.dice.sample(sorted(set(VALUES[pivot.kind])), 2)
         listed = ", ".join(f"{literal(pivot.kind, each)} AS {cell.text}" for each, cell in zip(domain, cells, strict=True))
         call = f"{function}({columns[-1].text}) FOR {columns[-2].text} IN ({listed})"
-        return Relation(f"SELECT * FROM (SELECT {text} FROM {source.text}) PIVOT ({call})", (*columns[:-2], *cells), max(1, source.size // 2))
+        return Relation(
+            f"SELECT * FROM (SELECT {text} FROM {source.text}) PIVOT ({call})", (*columns[:-2], *cells), max(1, source.size // 2)
+        )
 
     # Several inputs
 
@@ -273,7 +275,9 @@ class Relations:
             if size * other.size > 400 or self.dice.random() < 0.5:
                 return "CROSS JOIN", "", size * other.size
             equal = self.make.condition(both)
-        word = self.dice.choice(("JOIN", "JOIN", "JOIN", "LEFT JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN", "LEFT SEMI JOIN", "LEFT ANTI JOIN"))
+        word = self.dice.choice(
+            ("JOIN", "JOIN", "JOIN", "LEFT JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN", "LEFT SEMI JOIN", "LEFT ANTI JOIN")
+        )
         more = [self.make.equality(scope, other.scope)] if self.dice.random() < 0.2 else []
         more += [self.make.condition(both)] if self.dice.random() < 0.3 else []
         rows = size if "SEMI" in word or "ANTI" in word else max(size, other.size, size * other.size // 4)

@@ -7,12 +7,9 @@ from pyspark.sql import functions as F
 
 from millstream.engine.incremental.weights import WEIGHT
 from millstream.plan.changelog import DELETE, INSERT, OP, UPDATE
-from millstream.worker import marks
-
-_SEVERAL = "MS176"
 
 
-def with_ops(frame: DataFrame, key: tuple[str, ...] | None, node: str) -> DataFrame:
+def with_ops(frame: DataFrame, key: tuple[str, ...] | None) -> DataFrame:
     """Changes with `_op` in place of the weight; the frame is consolidated. Without a key a row is identified by all its columns."""
     columns = [name for name in frame.columns if name != WEIGHT]
     if key is None:
@@ -23,12 +20,6 @@ def with_ops(frame: DataFrame, key: tuple[str, ...] | None, node: str) -> DataFr
         F.expr(f"max_by(struct({', '.join(columns)}), {WEIGHT}) AS row"),
         F.expr(f"max({WEIGHT}) AS most"),
         F.expr(f"min({WEIGHT}) AS least"),
-        F.expr(f"sum(greatest({WEIGHT}, 0L)) AS present"),
     )
-    refusal = f"raise_error(concat({_literal(marks.refusal(_SEVERAL, node, 'primary_key'))}, to_json(struct({', '.join(key) or '1'}))))"
-    op = f"CASE WHEN present > 1 THEN {refusal} WHEN most < 0 THEN '{DELETE}' WHEN least < 0 THEN '{UPDATE}' ELSE '{INSERT}' END AS {OP}"
+    op = f"CASE WHEN most < 0 THEN '{DELETE}' WHEN least < 0 THEN '{UPDATE}' ELSE '{INSERT}' END AS {OP}"
     return grouped.where("most IS NOT NULL").selectExpr(*[f"row.{name} AS {name}" for name in columns], op)
-
-
-def _literal(text: str) -> str:
-    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"

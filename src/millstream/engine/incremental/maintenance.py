@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from pyspark.sql import DataFrame
 
@@ -31,8 +31,10 @@ class Maintenance:
         self._log: StateLog | None = None
         self.key: tuple[str, ...] | None = None
 
-    def prepare(self, declared: tuple[str, ...]) -> None:
-        """Compile the query. `declared` is the primary key that the user has given the node."""
+    def prepare(self, declared: tuple[str, ...], wanted: Iterable[tuple[str, ...]] = ()) -> None:
+        """Compile the query. `declared` is the primary key that the user has given the node; `wanted` are the keys of its sinks, of which
+        one is chosen if it follows from the query.
+        """
         names = self.view.names
         twice = next((name for name in names if names.count(name) > 1), "")
         if twice:
@@ -43,8 +45,10 @@ class Maintenance:
         if missing:
             raise Refused(f"the primary key `{missing[0]}` is not a column of the result")
         found = self.view.find_keys()
-        self.key = declared or (found[0] if found else None)
-        self.view.compile(lambda frame, key: with_ops(frame, key, self.node), self.key)
+        known = [frozenset(key) for key in found]
+        chosen = next((key for key in wanted if frozenset(key) in known), found[0] if found else None)
+        self.key = declared or chosen
+        self.view.compile(with_ops, self.key, self.node if declared and frozenset(declared) not in known else "")
         self._log = StateLog(self._storage, self._fingerprint(), self.node)
 
     def _fingerprint(self) -> str:

@@ -16,6 +16,7 @@ from millstream.engine.incremental.arrivals import Feed, arrivals
 from millstream.engine.incremental.assignment import Assignment
 from millstream.engine.incremental.keys import Keys
 from millstream.engine.incremental.operators.inputs import FixedRows
+from millstream.engine.incremental.operators.unique import require_unique
 from millstream.engine.incremental.relations import Delta, Refused
 from millstream.engine.incremental.steps import CONF, Steps
 from millstream.engine.incremental.tracing import Piece, Trace, Tracing
@@ -75,8 +76,10 @@ class View:
 
     # Compiling
 
-    def compile(self, encode: Encode, key: tuple[str, ...] | None = None) -> None:
-        """Compile an epoch; `key` names columns that identify a row of the result, None if all columns do."""
+    def compile(self, encode: Encode, key: tuple[str, ...] | None = None, claimed_by: str = "") -> None:
+        """Compile an epoch; `key` names columns that identify a row of the result, None if all columns do. `claimed_by` is the node whose
+        user says so, where it does not follow from the query: then it is checked.
+        """
         bridge = self._bridge
         tracing = Tracing(bridge, self._partitions)
         empty = arrivals({name: bridge.spark.createDataFrame([], feed.schema) for name, feed in self.feeds.items()})
@@ -93,6 +96,9 @@ class View:
         changes = tracing.relations.frame_of(deltas[id(self.root)], self.root.step.columns)
         named = consolidated(changes).selectExpr(*[f"{place} AS c{index}" for index, place in enumerate(places)], WEIGHT)
         key_places = None if key is None else tuple(f"c{self.names.index(name)}" for name in key)
+        if claimed_by and key and key_places:
+            named = tracing.cut(named)
+            require_unique(tracing, len(self.operators), named, key_places, key, claimed_by)
         tracing.finish(encode(named, key_places))
         self._require_storable(tracing.trace)
         self._trace = tracing.trace

@@ -116,12 +116,21 @@ class Lowering:
         storage = self.checkpoint.incremental(plan.name)
         try:
             maintenance = Maintenance(plan.name, stream, feeds, lambda tables: self._relate(plan, tables), storage, partitions)
-            maintenance.prepare(root.options.primary_key)
+            maintenance.prepare(root.options.primary_key, [sink.options.primary_key for sink in plan.sinks if root.name in sink.inputs])
         except Refused as refused:
             _require(Refusal(refused.reason, refused.origin), root)
             raise
         self.keys[root.name] = maintenance.key or ()
         return Stream(_union_with_rejects(stream, None, rejects) if rejects else stream, clocks, maintenance)
+
+    def _require_own_key(self, root: AnyNode, sink: SinkNode) -> None:
+        """A sink must apply changes by the key that they have: with another key, rows whose key value changes would stay behind."""
+        wanted, own = sink.options.primary_key, self.keys.get(sink.inputs[0], ())
+        if wanted and set(wanted) != set(own):
+            has = f"its changes have the key `{', '.join(own)}`" if own else "its rows have no key that follows from the query"
+            message = f"sink `{sink.name}` has the primary key `{', '.join(wanted)}`; `{root.name}` is kept up to date, and {has}"
+            help_ = f"use that key, or add `primary_key: [{', '.join(wanted)}]` to `{root.name}` if no two of its rows share it"
+            raise RunError(Diagnostic("MS178", message, sink.place("primary_key"), help=help_))
 
     def _table_key(self, node: AnyNode, frame: DataFrame) -> tuple[str, ...]:
         """The key of a node, which a changelog needs to be a table."""
@@ -160,6 +169,8 @@ class Lowering:
                 frame = self.lower(node, inputs, self.spark, _NO_TIME)
                 frames[node.name] = accepted_rows(frame) if REJECT in frame.columns else frame
         for sink in plan.sinks:
+            if kept and sink.inputs and sink.inputs[0] in frames and op_of(frames[sink.inputs[0]].columns):
+                self._require_own_key(plan.root, sink)
             run = self.sink(sink)
             if sink.inputs and sink.inputs[0] in frames and isinstance(run, KeepsLastPerKey):
                 with _report_at(sink):
