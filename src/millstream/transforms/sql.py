@@ -109,6 +109,15 @@ class Sql(NamesInputs, EpochTail, Windowed):
     def incremental(self) -> bool:
         return self.kind == "incremental"
 
+    @property
+    def why_incremental(self) -> str:
+        if not self.incremental:
+            return ""
+        refusal = self.split.refusal
+        if refusal is not None and self.split.kind == "incremental":
+            return refusal.reason.replace(" is not supported yet", "").replace(" without a window", "")
+        return "an input is a changelog" if self._over[0] else "totals over a node that keeps state"
+
     def with_node_names(self, names: Iterable[str]) -> Self:
         text = self.query.with_node_names(names)
         return self if text == self.sql else self.model_copy(update={"sql": text})

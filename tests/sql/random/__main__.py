@@ -1,13 +1,15 @@
-"""`python -m tests.sql.random SEED COUNT`: runs cases, prints a line for each failing seed, and the smallest case of each kind of failure."""
+"""`python -m tests.sql.random SEED COUNT` runs cases, and prints a line for each failing seed and the smallest case of each kind."""
 
 from __future__ import annotations
 
 import argparse
+import math
+from itertools import islice
 from pathlib import Path
 
 from tests.sql.random.generator import make_case
 from tests.sql.random.oracle import Oracle, Outcome
-from tests.sql.random.runner import run
+from tests.sql.random.runner import run, until
 from tests.sql.random.shrink import shrink
 from tests.sql.random.subjects import SUBJECTS
 
@@ -22,6 +24,7 @@ def main() -> int:
     parser.add_argument(
         "--shrink", type=float, default=120, metavar="SECONDS", help="time to make a failing case small; 0 shows it as it is"
     )
+    parser.add_argument("--seconds", type=float, default=math.inf, help="no further case after this time")
     parser.add_argument("--all", action="store_true", help="shrink every failure, not one of each kind")
     parser.add_argument("--report", type=Path, help="a file to which the smallest cases are added")
     options = parser.parse_args()
@@ -43,7 +46,7 @@ def main() -> int:
             with options.report.open("a", encoding="utf-8") as file:
                 file.write(f"{text}\n")
 
-    tally = run(oracle, make, range(options.seed, options.seed + options.count), tell)
+    tally = run(oracle, make, islice(until(options.seconds, options.seed), options.count), tell)
     print(tally)
     return 1 if tally.failures else 0
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
+
+from pyspark.sql.types import StructType
 
 Row = tuple[Any, ...]
 Change = tuple[Row, int]
@@ -23,6 +25,10 @@ class Table:
     @property
     def ddl(self) -> str:
         return ", ".join(f"{name} {kind}" for name, kind in self.columns)
+
+    @property
+    def schema(self) -> StructType:
+        return cast("StructType", StructType.fromDDL(self.ddl))
 
 
 @dataclass(frozen=True)

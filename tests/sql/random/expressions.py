@@ -1,11 +1,12 @@
 """Random expressions of a given type over the columns in scope.
 
-No expression can fail, and none depends on the order of rows. Sums of doubles do when they round; so every term has a grade, and what rounds is
-not compared, grouped, joined or ordered by.
+No expression can fail, and none depends on the order of rows. Sums of doubles do when they round; so every term has a grade, and what
+rounds is not compared, grouped, joined or ordered by.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
@@ -109,7 +110,9 @@ def stable(scope: Scope) -> list[Term]:
 
 def _ordered(kind: str) -> list[Any]:
     """The values that Python can order, in their order."""
-    return sorted({value for value in VALUES[kind] if value == value}) if kind not in {"array", "struct"} else list(VALUES[kind])
+    if kind in {"array", "struct"}:
+        return list(VALUES[kind])
+    return sorted({value for value in VALUES[kind] if kind != "double" or not math.isnan(value)})
 
 
 class Expressions:

@@ -45,7 +45,7 @@ def _kinds(dice: Random) -> list[str]:
 
 def _epochs(dice: Random, tables: tuple[Table, ...], kinds: list[list[str]]) -> tuple[Epoch, ...]:
     present: list[list[Row]] = [[] for _ in tables]
-    epochs = []
+    epochs: list[Epoch] = []
     for number in range(dice.choice((4, 4, 5, 5, 6, 6, 6, 11))):
         epochs.append({})
         for table, types, rows in zip(tables, kinds, present, strict=True):

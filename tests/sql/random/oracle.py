@@ -20,12 +20,11 @@ from pyspark.sql.types import LongType, StructField, StructType
 from tests.sql.random.cases import Case, Row, contents
 
 Rows = Counter[Row]
-SETTINGS = {
-    "spark.sql.shuffle.partitions": "2",
-    "spark.sql.adaptive.enabled": "false",
-    "spark.sql.codegen.wholeStage": "false",  # every query is new: compiling it takes longer than running it
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-}
+INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+"""Every query is new: to compile it to Java takes longer than to run it."""
+SETTINGS = {"spark.sql.shuffle.partitions": "2", "spark.sql.adaptive.enabled": "false", **INTERPRETED}
+COMPILED = 8
+"""One of so many cases runs as compiled Java, as in production."""
 
 
 class Stepping(Protocol):
@@ -56,10 +55,9 @@ class Oracle:
     """Answers of Spark's batch, in a session of its own: its temporary views and settings are not those of the tested view."""
 
     def __init__(self, spark: SparkSession) -> None:
-        self.spark = spark
-        self.batch = spark.newSession()
-        for name, value in SETTINGS.items():
-            self.batch.conf.set(name, value)
+        self.compiled = spark
+        self.interpreted = new_session(spark, INTERPRETED)
+        self.batch = new_session(spark, SETTINGS)
 
     def judge(self, case: Case, make: ViewMaker) -> Outcome:
         """Run the case up to the first epoch whose result is wrong."""
@@ -67,6 +65,7 @@ class Oracle:
             return self._judge(case, make, stack)
 
     def _judge(self, case: Case, make: ViewMaker, stack: ExitStack) -> Outcome:
+        spark = self.interpreted if case.seed % COMPILED else self.compiled
         got, filled = Rows(), False
         view: Stepping | None = None
         for number, tables in enumerate(contents(case)):
@@ -77,9 +76,9 @@ class Oracle:
                 return Outcome("invalid", _first_line(error))
             try:
                 if view is None:
-                    view = make(self.spark, case)
+                    view = make(spark, case)
                     stack.callback(view.close)
-                out = view.step(number, frames(self.spark, case, number))
+                out = view.step(number, frames(spark, case, number))
                 wrong = _wrong_schema(answer, out)
                 got = sum_of(got, changes_of(out))
             except RefusedError as error:
@@ -95,15 +94,22 @@ class Oracle:
     def answer(self, case: Case, tables: Mapping[str, list[Row]]) -> DataFrame:
         """The query over the tables as they are."""
         for table in case.tables:
-            frame_of(self.batch, tables[table.name], StructType.fromDDL(table.ddl)).createOrReplaceTempView(table.name)
+            frame_of(self.batch, tables[table.name], table.schema).createOrReplaceTempView(table.name)
         return self.batch.sql(case.query)
+
+
+def new_session(spark: SparkSession, settings: Mapping[str, str]) -> SparkSession:
+    session = spark.newSession()
+    for name, value in settings.items():
+        session.conf.set(name, value)
+    return session
 
 
 def frames(spark: SparkSession, case: Case, epoch: int) -> dict[str, DataFrame]:
     """The changes of an epoch as the view gets them."""
     found = {}
     for table in case.tables:
-        schema = StructType([*StructType.fromDDL(table.ddl).fields, StructField("_w", LongType(), nullable=False)])
+        schema = StructType([*table.schema.fields, StructField("_w", LongType(), nullable=False)])
         rows = [(*row, weight) for row, weight in case.epochs[epoch].get(table.name, ())]
         found[table.name] = frame_of(spark, rows, schema)
     return found
@@ -181,7 +187,9 @@ def _first_line(error: BaseException) -> str:
     """The kind of an error: without numbers, names and texts that differ between cases."""
     java = error.java_exception.toString() if isinstance(error, Py4JJavaError) else str(error)
     text = (java.strip() or "no message").splitlines()[0]
-    return f"{type(error).__name__}: {re.sub(r'[#]?[0-9]+L?', 'N', text)[:160]}"
+    named = re.search(r"\[[A-Z_.]+\]", text)
+    text = named[0] if named else re.sub(r"[#]?[0-9]+L?", "N", re.sub(r"\"[^\"]*\"|`[^`]*`", "…", text))
+    return f"{type(error).__name__}: {text[:160]}"
 
 
 def _last_lines(error: BaseException) -> str:

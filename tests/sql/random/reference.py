@@ -7,16 +7,14 @@ from collections.abc import Mapping
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import LongType, StructField, StructType
 from tests.sql.random.cases import Case, Row, changed
-from tests.sql.random.oracle import SETTINGS, frame_of
+from tests.sql.random.oracle import SETTINGS, frame_of, new_session
 
 
 class Recomputing:
     """Evaluates the query over all rows, and emits the difference to the last answer."""
 
     def __init__(self, spark: SparkSession, case: Case) -> None:
-        self.spark = spark.newSession()
-        for name, value in SETTINGS.items():
-            self.spark.conf.set(name, value)
+        self.spark = new_session(spark, SETTINGS)
         self.case = case
         self.tables: dict[str, list[Row]] = {table.name: [] for table in case.tables}
         self.last: list[Row] = []

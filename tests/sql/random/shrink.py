@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 
 import sqlglot
 from sqlglot import exp
@@ -121,49 +122,60 @@ def _simpler_queries(case: Case) -> Iterator[Case]:
     """What Spark does not accept is no failure, so a simpler text may be wrong."""
     try:
         tree = sqlglot.parse_one(case.query, dialect="spark")
-        texts = list(dict.fromkeys([*_flattened(tree), *_reduced(tree)]))
     except SqlglotError:
         return
-    for text in sorted(texts, key=len):
-        if len(text) < len(case.query):
-            yield replace(case, query=text)
+    whole = tree.sql("spark")
+    if whole != case.query:
+        yield replace(case, query=whole)
+    texts = {text for text in map(_text, (*_flattened(tree), *_reduced(tree))) if text and len(text) < len(whole)}
+    yield from (replace(case, query=text) for text in sorted(texts, key=lambda text: (len(text), text)))
 
 
-def _flattened(tree: exp.Expression) -> Iterator[str]:
-    for each in tree.find_all(exp.Query):
-        if each is tree or not isinstance(each, exp.Subquery):
-            yield each.sql("spark")
+def _text(make: Callable[[], exp.Expr]) -> str | None:
     try:
-        yield merge_subqueries(tree.copy()).sql("spark")
-    except (SqlglotError, AttributeError, KeyError):
-        return
+        return make().sql("spark")
+    except Exception:  # noqa: BLE001 — a tree that lacks a part may have no text
+        return None
 
 
-def _reduced(tree: exp.Expression) -> Iterator[str]:
+def _flattened(tree: exp.Expr) -> Iterator[Callable[[], exp.Expr]]:
+    """Inner queries in place of the whole."""
+    for each in tree.find_all(exp.Query):
+        if not isinstance(each, exp.Subquery):
+            yield each.copy
+    yield lambda: merge_subqueries(tree.copy())
+
+
+def _reduced(tree: exp.Expr) -> Iterator[Callable[[], exp.Expr]]:
     """Every tree with one part less, or with one expression replaced by a part of it."""
-    nodes = list(tree.walk())
-    for place, node in enumerate(nodes):
+    for place, node in enumerate(tree.walk()):
         for name, value in node.args.items():
             if isinstance(value, list):
-                for at in range(len(value)):
-                    yield _changed(tree, place, lambda found, name=name, at=at: found.args[name].pop(at))
+                yield from (partial(_without, tree, place, name, at) for at in range(len(value)))
             elif name not in {"this", "from", "from_", "alias"} and value is not None:
-                yield _changed(tree, place, lambda found, name=name: found.set(name, None))
-        if place and isinstance(node, exp.Condition | exp.Query):
-            inner = [other for other in node.iter_expressions() if isinstance(other, exp.Condition | exp.Query)]
-            for number in range(len(inner)):
-                yield _replaced(tree, place, number)
+                yield partial(_without, tree, place, name)
+        if place:
+            yield from (partial(_replaced, tree, place, number) for number in range(len(_inner(node))))
 
 
-def _changed(tree: exp.Expression, place: int, change: Callable[[exp.Expression], object]) -> str:
-    copy = tree.copy()
-    change(list(copy.walk())[place])
-    return copy.sql("spark")
-
-
-def _replaced(tree: exp.Expression, place: int, number: int) -> str:
+def _without(tree: exp.Expr, place: int, name: str, at: int | None = None) -> exp.Expr:
     copy = tree.copy()
     node = list(copy.walk())[place]
-    inner = [other for other in node.iter_expressions() if isinstance(other, exp.Condition | exp.Query)][number]
-    node.replace(inner.copy())
-    return copy.sql("spark")
+    if at is None:
+        node.set(name, None)
+    else:
+        del node.args[name][at]
+    return copy
+
+
+def _replaced(tree: exp.Expr, place: int, number: int) -> exp.Expr:
+    copy = tree.copy()
+    node = list(copy.walk())[place]
+    node.replace(_inner(node)[number].copy())
+    return copy
+
+
+def _inner(node: exp.Expr) -> list[exp.Expr]:
+    """The parts that may stand in the place of the whole."""
+    same = exp.Condition | exp.Query
+    return [other for other in node.iter_expressions() if isinstance(other, same)] if isinstance(node, same) else []

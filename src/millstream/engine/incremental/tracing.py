@@ -11,7 +11,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from millstream.engine.incremental.arrivals import arrived
+from millstream.engine.incremental.arrivals import arrivals, arrived
 from millstream.engine.incremental.relations import REQUIRED, Relations
 from millstream.engine.incremental.weights import HASH, partitioned, restricted
 from millstream.sql.catalyst.bridge import Bridge, Plan
@@ -41,6 +41,8 @@ class Trace:
     """Store → the columns of its rows."""
     output: str = ""
     """The slot of the result's changes."""
+    log: Piece | None = None
+    """What is written of an epoch: the changes of all stores and the result in one frame."""
 
 
 class Store:
@@ -82,6 +84,16 @@ class Tracing:
         piece = self._piece(f"piece:{len(self.trace.pieces)}", result)
         self.trace.pieces.append(piece)
         self.trace.output = piece.slot
+
+    def finish_log(self, parts: list[str]) -> None:
+        """The piece that is written. A part is a store, or the result."""
+        frames = {}
+        for part in parts:
+            output = self.trace.schemas[part] if part.strip() else self.trace.pieces[-1].output
+            slot = self.trace.added[part] if part.strip() else self.trace.output
+            own = self.bridge.seq([each.newInstance().withNullability(True) for each in self.bridge.items(output)])
+            frames[part] = self.leaf(slot, own, keyed=False)
+        self.trace.log = self._piece("log", arrivals(frames))
 
     def leaf(self, slot: str, output: Any, keyed: bool) -> DataFrame:
         """A frame that reads the rows of a slot."""

@@ -102,6 +102,7 @@ class View:
         tracing.finish(encode(named, key_places))
         self._require_storable(tracing.trace)
         self._trace = tracing.trace
+        tracing.finish_log(self.parts)
         self.versions = {-1: self.empty_version()}
 
     def _require_storable(self, trace: Trace) -> None:
@@ -170,8 +171,9 @@ class View:
 
     def added(self) -> DataFrame:
         """What the epoch has added to all stores, and its result, as one frame; the last number is the result's."""
-        rows = {name: (self._slots[slot],) for name, slot in self._trace.added.items()}
-        return self._tagged({**{name: rows[name] for name in self.stores}, "": (self._slots[self._trace.output],)})
+        assert self._trace.log is not None
+        piece = self._trace.log
+        return self._bridge.frame(self._bridge.leaf(piece.output, self._run(piece)))
 
     def added_bytes(self) -> int:
         return self._bridge.held_bytes([self._slots[slot] for slot in (*self._trace.added.values(), self._trace.output)])

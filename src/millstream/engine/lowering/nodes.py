@@ -20,6 +20,7 @@ from pyspark.sql import functions as F
 from millstream.checkpoint.layout import Checkpoint
 from millstream.engine.incremental.arrivals import Feed, arrivals
 from millstream.engine.incremental.maintenance import Maintenance
+from millstream.engine.incremental.operators.base import Operator
 from millstream.engine.incremental.relations import Refused
 from millstream.engine.lowering.event_time import watermark_id, with_event_time, with_watermark
 from millstream.engine.lowering.runs import NodeRuns
@@ -112,16 +113,31 @@ class Lowering:
         arriving = {name: visible(frames[name], plan.node(name)) for name in plan.feeding}
         feeds = {name: Feed(frame.schema, self._table_key(plan.node(name), frame)) for name, frame in arriving.items()}
         root, stream = plan.root, arrivals(arriving)
-        partitions = int(self.spark.conf.get("spark.sql.shuffle.partitions") or 1)
-        storage = self.checkpoint.incremental(plan.name)
         try:
-            maintenance = Maintenance(plan.name, stream, feeds, lambda tables: self._relate(plan, tables), storage, partitions)
+            maintenance = self._maintenance(plan, stream, feeds)
             maintenance.prepare(root.options.primary_key, [sink.options.primary_key for sink in plan.sinks if root.name in sink.inputs])
         except Refused as refused:
             _require(Refusal(refused.reason, refused.origin), root)
             raise
         self.keys[root.name] = maintenance.key or ()
         return Stream(_union_with_rejects(stream, None, rejects) if rejects else stream, clocks, maintenance)
+
+    def _maintenance(self, plan: QueryPlan, stream: DataFrame, feeds: Mapping[str, Feed]) -> Maintenance:
+        partitions = int(self.spark.conf.get("spark.sql.shuffle.partitions") or 1)
+        storage = self.checkpoint.incremental(plan.name)
+        return Maintenance(plan.name, stream, feeds, lambda tables: self._relate(plan, tables), storage, partitions)
+
+    def preview_operators(self, plan: QueryPlan, frames: Mapping[str, DataFrame]) -> tuple[list[Operator], tuple[str, ...] | None]:
+        """The incremental operators of a query, and the key of its result, from frames without rows."""
+        arriving = {name: visible(frames[name], plan.node(name)) for name in plan.feeding}
+        feeds = {name: Feed(frame.schema, self._table_key(plan.node(name), frame)) for name, frame in arriving.items()}
+        try:
+            view = self._maintenance(plan, next(iter(arriving.values())), feeds).view
+        except Refused as refused:
+            _require(Refusal(refused.reason, refused.origin), plan.root)
+            raise
+        found = view.find_keys()
+        return view.operators, plan.root.options.primary_key or (found[0] if found else None)
 
     def _require_own_key(self, root: AnyNode, sink: SinkNode) -> None:
         """A sink must apply changes by the key that they have: with another key, rows whose key value changes would stay behind."""

@@ -26,6 +26,11 @@ class Operator:
         raise NotImplementedError
 
     @property
+    def inputs_read(self) -> str:
+        """The inputs below it, as text."""
+        return ", ".join(dict.fromkeys(step.input for step in self.step.walk() if step.input))
+
+    @property
     def key(self) -> str:
         """The key by which it works, as text; empty if it works row by row."""
         return ""
