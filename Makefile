@@ -14,7 +14,7 @@ QUICK := "lint" "$(BIN)/ruff check . && $(BIN)/ruff format --check ." \
 KILLS ?= 50
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check chaos docs site bench lock clean
+.PHONY: help demo test check chaos fuzz-sql docs site bench lock clean
 
 help: ## Show this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -49,6 +49,9 @@ check: .make/dev ## The quick lane: everything that needs no JVM
 chaos: .make/dev ## Kill workers, drivers and servers KILLS=50 times; SEED=… repeats a run
 	@seed=$(or $(SEED),$$(date +%s)); echo "SEED=$$seed KILLS=$(KILLS)"; \
 	 MILLSTREAM_KILLS=$(KILLS) MILLSTREAM_SEED=$$seed $(BIN)/pytest -s tests/chaos tests/conformance/test_killed.py tests/conformance/test_debezium.py
+
+fuzz-sql: .make/dev ## Compare COUNT=200 random queries, kept up to date, with Spark's batch answers; SEED=… repeats a run
+	@seed=$(or $(SEED),$$(date +%s)); echo "SEED=$$seed COUNT=$(or $(COUNT),200)"; $(BIN)/python -m tests.sql.random $$seed $(or $(COUNT),200)
 
 docs: .make/dev ## Generate the reference pages from the classes
 	@$(BIN)/python -m tools.docs

@@ -9,7 +9,20 @@ import time
 
 from bench.figures import ROOT, Figure
 
-QUESTIONS = ("check", "startup", "throughput", "epochs", "durability", "generator", "footprint", "windows", "process", "state", "peers")
+QUESTIONS = (
+    "check",
+    "startup",
+    "throughput",
+    "epochs",
+    "durability",
+    "generator",
+    "footprint",
+    "windows",
+    "process",
+    "state",
+    "sql",
+    "peers",
+)
 KAFKA = ("kafka.source", "kafka.decoding", "kafka.sink", "kafka.latency", "kafka.peers")
 POSTGRES = ("postgres.sink", "postgres.lookups")
 

@@ -1,0 +1,96 @@
+"""Epochs of incremental queries: `sql_epochs.py small QUERY EPOCHS` over 100,000 rows of state, or `sql_epochs.py large QUERY EPOCHS`.
+
+Prints the seconds of each epoch by phase; for large epochs also those of the same query computed from a table that grows.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from millstream.clients.storage import LocalStorage
+from millstream.engine.incremental.arrivals import Feed, arrivals
+from millstream.engine.incremental.maintenance import Maintenance
+from millstream.engine.incremental.view import query_over
+from millstream.engine.sessions import INCREMENTAL
+from millstream.jvm.session import SessionOptions, begin
+
+QUERIES = {
+    "one": "SELECT k, count(*) AS n, sum(v) AS s FROM t GROUP BY k",
+    "two": "SELECT n, count(*) AS c FROM (SELECT k, count(*) AS n FROM t GROUP BY k) GROUP BY n",
+    "join": "SELECT u.g, sum(t.v) AS s, count(*) AS n FROM t JOIN u ON t.k = u.k GROUP BY u.g",
+    "five": """
+        WITH a AS (SELECT u.g, sum(t.v) AS s, count(*) AS n FROM t JOIN u ON t.k = u.k GROUP BY u.g),
+             b AS (SELECT n, count(*) AS c, max(s) AS m FROM a GROUP BY n)
+        SELECT a.g, a.s, b.c, b.m FROM a LEFT JOIN b ON a.n = b.n
+    """,
+}
+
+
+def tables(spark: SparkSession, query: str, epoch: int, rows: int, keys: int) -> dict[str, DataFrame]:
+    """The rows that arrive in an epoch."""
+    found = {"t": spark.range(rows).selectExpr(f"CAST(pmod(hash(id, {epoch}), {keys}) AS BIGINT) AS k", "id AS v")}
+    if " u " in QUERIES[query]:
+        found["u"] = spark.range(keys if epoch == 0 else 0).selectExpr("id AS k", "id % 1000 AS g")
+    return found
+
+
+def maintained(spark: SparkSession, query: str, epochs: int, rows: Callable[[int], int], keys: int) -> list[dict[str, float]]:
+    first = tables(spark, query, 0, 1, keys)
+    feeds = {name: Feed(frame.schema) for name, frame in first.items()}
+    kept = Maintenance("q", arrivals(first), feeds, query_over(QUERIES[query]), LocalStorage(Path(tempfile.mkdtemp())), 2)
+    kept.prepare(())
+    times = []
+    for epoch in range(epochs):
+        frame = arrivals(tables(spark, query, epoch, rows(epoch), keys))
+        moments = [time.perf_counter()]
+
+        def passed(work: Callable[[], Any], moments: list[float] = moments) -> None:
+            work()
+            moments.append(time.perf_counter())
+
+        changes = kept.step(frame, epoch, "")
+        moments.append(time.perf_counter())
+        passed(lambda: changes.write.format("noop").mode("append").save())
+        passed(lambda: kept.write(epoch, ""))
+        passed(lambda: kept.finish(epoch, ""))
+        parts = [later - earlier for earlier, later in zip(moments, moments[1:], strict=False)]
+        times.append({**dict(zip(("bind", "compute", "log", "merge"), parts, strict=True)), "epoch": moments[-1] - moments[0]})
+    kept.close()
+    return times
+
+
+def recomputed(spark: SparkSession, query: str, epochs: int, rows: int, keys: int) -> list[float]:
+    """What people write without incremental queries: append the rows to a table, and compute the result from all of it."""
+    folder, times = tempfile.mkdtemp(), []
+    for epoch in range(epochs):
+        arrived, started = tables(spark, query, epoch, rows, keys), time.perf_counter()
+        for name, frame in arrived.items():
+            frame.write.mode("append").parquet(f"{folder}/{name}")
+            spark.read.parquet(f"{folder}/{name}").createOrReplaceTempView(name)
+        spark.sql(QUERIES[query]).write.format("noop").mode("append").save()
+        times.append(time.perf_counter() - started)
+    return times
+
+
+def main(size: str, query: str, epochs: int) -> None:
+    session = begin(SessionOptions(master="local[2]", profile="long", conf=INCREMENTAL)).finish()
+    try:
+        if size == "small":
+            print(json.dumps({"ours": maintained(session.spark, query, epochs, lambda epoch: 100 if epoch else 100_000, 20_000)}))
+            return
+        ours = maintained(session.spark, query, epochs, lambda _: 500_000, 100_000)
+        print(json.dumps({"ours": ours, "theirs": recomputed(session.spark, query, epochs, 500_000, 100_000)}))
+    finally:
+        session.close()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2], int(sys.argv[3]))
