@@ -10,8 +10,8 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -51,17 +51,15 @@ def maintained(spark: SparkSession, query: str, epochs: int, rows: Callable[[int
     for epoch in range(epochs):
         frame = arrivals(tables(spark, query, epoch, rows(epoch), keys))
         moments = [time.perf_counter()]
-
-        def passed(work: Callable[[], Any], moments: list[float] = moments) -> None:
-            work()
-            moments.append(time.perf_counter())
-
         changes = kept.step(frame, epoch, "")
         moments.append(time.perf_counter())
-        passed(lambda: changes.write.format("noop").mode("append").save())
-        passed(lambda: kept.write(epoch, ""))
-        passed(lambda: kept.finish(epoch, ""))
-        parts = [later - earlier for earlier, later in zip(moments, moments[1:], strict=False)]
+        changes.write.format("noop").mode("append").save()
+        moments.append(time.perf_counter())
+        kept.write(epoch, "")
+        moments.append(time.perf_counter())
+        kept.finish(epoch, "")
+        moments.append(time.perf_counter())
+        parts = [later - earlier for earlier, later in pairwise(moments)]
         times.append({**dict(zip(("bind", "compute", "log", "merge"), parts, strict=True)), "epoch": moments[-1] - moments[0]})
     kept.close()
     return times
