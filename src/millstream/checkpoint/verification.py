@@ -10,6 +10,7 @@ import json
 from collections.abc import Callable, Iterator
 from functools import partial
 
+from millstream.checkpoint.incremental import IncrementalState
 from millstream.checkpoint.inventory import operators
 from millstream.checkpoint.layout import OWN, Checkpoint, QueryCheckpoint, damage_at
 from millstream.checkpoint.state_files import StateStore
@@ -21,7 +22,7 @@ def damages(checkpoint: Checkpoint) -> list[Diagnostic]:
     found = [*_own_files(checkpoint)]
     for name in checkpoint.queries():
         query = checkpoint.query(name)
-        found += [*_logs(query), *_state(query)]
+        found += [*_logs(query), *_state(query), *_incremental_state(checkpoint, query)]
     return found
 
 
@@ -79,6 +80,13 @@ def _state(query: QueryCheckpoint) -> Iterator[Diagnostic]:
         for partition in range(operator.partitions):
             for store in operator.stores:
                 yield from StateStore(query.storage, operator, partition, store).damages(version)
+
+
+def _incremental_state(checkpoint: Checkpoint, query: QueryCheckpoint) -> Iterator[Diagnostic]:
+    """The state of incremental nodes after the last committed epoch."""
+    storage, committed = checkpoint.incremental(query.name), query.last_committed()
+    if committed >= 0 and storage.names():
+        yield from IncrementalState(storage).damages(committed)
 
 
 def _is_commit(data: bytes) -> bool:

@@ -75,7 +75,7 @@ class Relations:
             self._explode: 1,
             self._pivot: 1,
             self._with_subquery: 5,
-            self._lateral: 1,
+            self._lateral: 2,
         }
         return self.dice.choices(list(makers), list(makers.values()))[0]()
 
@@ -289,12 +289,17 @@ class Relations:
         equal = self.make.equality(inner.scope, outer.scope)
         if equal is None:
             return self._join()
-        calls, columns = self._items([self.aggregates.call(inner.scope)])
-        alias = self._name("a")
+        alias, first = self._name("a"), stable(inner.scope)
+        if self.dice.random() < 0.3:
+            calls, columns = self._items(first)
+            end = f" ORDER BY {self._order(columns)} LIMIT {self.dice.randint(1, 2)}"
+        else:
+            calls, columns = self._items([self.aggregates.call(inner.scope)])
+            end = ""
         scope = (*outer.scope, *_scope(alias, columns))
         text, columns = self._items(scope)
         word = self.dice.choice(("JOIN", "LEFT JOIN"))
-        lateral = f"LATERAL (SELECT {calls} FROM {inner.text} WHERE {equal}) AS {alias}{' ON true' if word == 'LEFT JOIN' else ''}"
+        lateral = f"LATERAL (SELECT {calls} FROM {inner.text} WHERE {equal}{end}) AS {alias}{' ON true' if word == 'LEFT JOIN' else ''}"
         return Relation(f"SELECT {text} FROM {outer.text} {word} {lateral}", columns, outer.size)
 
     def _set(self) -> Relation:

@@ -69,7 +69,7 @@ class Maintenance:
         entry = self.log.entry(epoch, digest)
         if entry is None:
             return self.view.step(epoch, frame)
-        rows = self.log.read(self.view.bridge.spark, self.view.added_schema, [("log", entry)])
+        rows = self.log.read(self.view.bridge.spark, self.view.added_schema, [entry])
         before = self.view.versions[epoch - 1]
         self.view.versions[epoch] = {name: (*before[name], self.view.hold_store(name, self._rows(rows, name))) for name in self.view.stores}
         return self.view.result_of(self.view.bridge.rdd(self._rows(rows, "")), frame.sparkSession)
@@ -90,13 +90,13 @@ class Maintenance:
     def write(self, epoch: int, digest: str) -> None:
         """Write the changes of an epoch. Call it when its rows are computed, before a sink commits them."""
         if self.log.entry(epoch, digest) is None:
-            self.log.write(epoch, digest, self.view.added(), self.view.added_bytes())
+            self.log.write(epoch, digest, self.view.added(), self.view.columns_of_parts(), self.view.added_bytes())
 
     def finish(self, epoch: int, digest: str) -> None:
         """All sinks hold the epoch: merge, and write a snapshot when it is due."""
         self.view.finish(epoch)
-        if self.log.due(epoch, _SNAPSHOT_EPOCHS, _SNAPSHOT_BYTES):
-            self.log.write_snapshot(epoch, digest, self.view.state(epoch))
+        if self.log.is_snapshot_due(epoch, _SNAPSHOT_EPOCHS, _SNAPSHOT_BYTES):
+            self.log.write_snapshot(epoch, digest, self.view.state(epoch), self.view.columns_of_parts())
 
     def close(self) -> None:
         self.view.close()

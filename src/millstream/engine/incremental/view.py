@@ -25,6 +25,8 @@ from millstream.sql.catalyst.bridge import Bridge, Plan, Rdd
 
 _FRAGMENTS = 8
 """A store with more fragments is merged."""
+_LARGE_BYTES = 2 << 20
+"""After an epoch that added more, the next one runs with generated code."""
 _UNSTORABLE = ("variant", "interval", "collate")
 
 Version = dict[str, tuple[Rdd, ...]]
@@ -50,9 +52,12 @@ class View:
         self.root = assignment.assign(self.root_step)
         self.operators = assignment.operators
         self._trace = Trace()
+        self._traces: dict[bool, Trace] = {}
+        self._compile_for: Callable[[], Trace] = Trace
         self._merging: dict[str, Piece] = {}
         self.versions: dict[int, Version] = {}
         self._slots: dict[str, Rdd] = {}
+        self._last_bytes = 0
 
     @property
     def bridge(self) -> Bridge:
@@ -80,6 +85,19 @@ class View:
         """Compile an epoch; `key` names columns that identify a row of the result, None if all columns do. `claimed_by` is the node whose
         user says so, where it does not follow from the query: then it is checked.
         """
+        self._compile_for = lambda: self._compile(encode, key, claimed_by)
+        self._trace = self._trace_for(large=False)
+        self._require_storable(self._trace)
+        self.versions = {-1: self.empty_version()}
+
+    def _trace_for(self, *, large: bool) -> Trace:
+        """The compiled epoch for few rows or for many. Generated code is faster for many rows, but Spark writes it anew in every epoch."""
+        if large not in self._traces:
+            self._bridge.spark.conf.set("spark.sql.codegen.wholeStage", str(large).lower())
+            self._traces[large] = self._compile_for()
+        return self._traces[large]
+
+    def _compile(self, encode: Encode, key: tuple[str, ...] | None, claimed_by: str) -> Trace:
         bridge = self._bridge
         tracing = Tracing(bridge, self._partitions)
         empty = arrivals({name: bridge.spark.createDataFrame([], feed.schema) for name, feed in self.feeds.items()})
@@ -92,18 +110,15 @@ class View:
                 cut = tracing.cut(tracing.relations.frame_of(delta, operator.step.columns))
                 delta = tracing.relations.delta_of(cut, operator.step.columns)
             deltas[id(operator)] = delta
-        places = self.places
         changes = tracing.relations.frame_of(deltas[id(self.root)], self.root.step.columns)
-        named = consolidated(changes).selectExpr(*[f"{place} AS c{index}" for index, place in enumerate(places)], WEIGHT)
+        named = consolidated(changes).selectExpr(*[f"{place} AS c{index}" for index, place in enumerate(self.places)], WEIGHT)
         key_places = None if key is None else tuple(f"c{self.names.index(name)}" for name in key)
         if claimed_by and key and key_places:
             named = tracing.cut(named)
             require_unique(tracing, len(self.operators), named, key_places, key, claimed_by)
         tracing.finish(encode(named, key_places))
-        self._require_storable(tracing.trace)
-        self._trace = tracing.trace
-        tracing.finish_log(self.parts)
-        self.versions = {-1: self.empty_version()}
+        tracing.finish_log(_parts_of(tracing.trace))
+        return tracing.trace
 
     def _require_storable(self, trace: Trace) -> None:
         for output in (*trace.schemas.values(), trace.pieces[-1].output):
@@ -121,6 +136,7 @@ class View:
 
     def step(self, epoch: int, frame: DataFrame) -> DataFrame:
         """The changes of the result in an epoch, from the rows that arrived. They are computed by the job that reads them."""
+        self._trace = self._trace_for(large=self._last_bytes > _LARGE_BYTES)
         bridge, before, trace = self._bridge, self.versions[epoch - 1], self._trace
         bridge.checkpoint_all_ancestors()
         self._slots = slots = {"arrivals": self._arrivals(frame)}
@@ -167,7 +183,7 @@ class View:
         """The parts of a frame of stored rows: the stores and the result. A query without state has its result twice, since rows of one
         part alone would not be tagged.
         """
-        return [*(self.stores or (" ",)), ""]
+        return _parts_of(self._trace)
 
     def added(self) -> DataFrame:
         """What the epoch has added to all stores, and its result, as one frame; the last number is the result's."""
@@ -176,7 +192,9 @@ class View:
         return self._bridge.frame(self._bridge.leaf(piece.output, self._run(piece)))
 
     def added_bytes(self) -> int:
-        return self._bridge.held_bytes([self._slots[slot] for slot in (*self._trace.added.values(), self._trace.output)])
+        """The size of what the epoch has added, as far as it is computed."""
+        self._last_bytes = self._bridge.held_bytes([self._slots[slot] for slot in (*self._trace.added.values(), self._trace.output)])
+        return self._last_bytes
 
     @property
     def added_schema(self) -> StructType:
@@ -199,6 +217,10 @@ class View:
 
     def _output_of(self, store: str) -> Any:
         return self._trace.schemas[store] if store.strip() else self._trace.pieces[-1].output
+
+    def columns_of_parts(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        """The parts of a frame of stored rows, with their columns."""
+        return tuple((part, tuple(str(each.name()) for each in self._bridge.items(self._output_of(part)))) for part in self.parts)
 
     def width(self, store: str) -> int:
         return int(self._output_of(store).size())
@@ -247,6 +269,10 @@ class View:
                 for rdd in rdds:
                     rdd.unpersist(False)
         self.versions, self._slots = {}, {}
+
+
+def _parts_of(trace: Trace) -> list[str]:
+    return [*(trace.schemas or (" ",)), ""]
 
 
 def _compiling(spark: SparkSession) -> SparkSession:

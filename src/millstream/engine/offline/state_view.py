@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from millstream.checkpoint.incremental import IncrementalState
 from millstream.engine.offline.access import CheckpointPlace, open_checkpoint
 from millstream.errors import Diagnostic, RunError, UsageError, nearest
 from millstream.plan.components import ReadsState
@@ -32,6 +33,10 @@ def view(
 
         assert found.spark is not None
         query = found.checkpoint.query(plan.name)
+        if plan.maintained:
+            kept = IncrementalState(found.checkpoint.incremental(plan.name))
+            chosen = list(islice(_stored_rows(found.spark, kept, query.last_committed(), key), limit + 1))
+            return chosen[:limit], len(chosen) > limit
         own = _decoded_state(topology, node, found.spark, query.url)
         if own is not None:
             chosen = [dict(row) for row in islice((row for row in own if _has_key(row["key"], key)), limit + 1)]
@@ -53,6 +58,24 @@ def _plan(topology: Topology, node: str) -> QueryPlan:
     if not found:
         raise UsageError(Diagnostic("MS058", f"nothing reads `{node}`, so it keeps no state", topology.node(node).span))
     return next((plan for plan in found if plan.name == node), found[0])
+
+
+def _stored_rows(spark: SparkSession, state: IncrementalState, epoch: int, key: tuple[str, ...]) -> Iterator[dict[str, Any]]:
+    """The rows that the operators of an incremental query keep. `--key COLUMN=VALUE` chooses among them."""
+    from pyspark.sql import functions as F
+
+    entries = state.path_to(epoch)
+    frame = spark.read.parquet(*[f"{state.storage.url}/{entry.path}" for entry in entries])
+    for place, (store, columns) in enumerate(entries[0].parts[:-1]):
+        if not store.strip():
+            continue
+        rows = frame.where(f"_part = {place}").select(f"_p{place}.*").toDF(*columns)
+        shown = [name for name in columns if name not in {"_w", "_h"}]
+        summed = rows.groupBy(*shown).agg(F.expr("sum(_w) AS rows")).where("rows <> 0").orderBy(*shown)
+        for row in summed.toLocalIterator():
+            values = row.asDict(recursive=True)
+            if _has_key({name: values[name] for name in shown}, key):
+                yield {"store": store, "key": {name: values[name] for name in shown}, "rows": values["rows"]}
 
 
 def _decoded_state(topology: Topology, node: str, spark: SparkSession, url: str) -> Iterable[Mapping[str, Any]] | None:

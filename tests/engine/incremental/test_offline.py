@@ -1,0 +1,30 @@
+"""What a stopped pipeline's incremental state looks like from outside: rows are shown, damage is found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.warm import Done
+
+pytestmark = pytest.mark.spark
+PIPELINE = """
+name: p
+sources: {t: {type: memory, rows: [{k: a, v: 1}, {k: b, v: 2}, {k: a, v: 3}], rows_per_epoch: 2}}
+transforms: {q: {type: sql, sql: "SELECT k, sum(v) AS s FROM t GROUP BY k HAVING sum(v) > 1"}}
+sinks: {out: {type: blackhole, from: q}}
+"""
+
+
+def test_state_is_shown_and_damage_is_found(warm: Callable[..., Done], tmp_path: Path) -> None:
+    (tmp_path / "p.yaml").write_text(PIPELINE)
+    assert warm("run", "p.yaml").returncode == 0
+    shown = warm("state", "show", "p.yaml", "q")
+    assert '"k0":"a"' in shown.stdout.replace(" ", "") and '"k0":"b"' in shown.stdout.replace(" ", ""), shown.stdout
+    assert warm("checkpoint", "verify", "p.yaml").returncode == 0
+    (file,) = (tmp_path / ".millstream/p/_millstream/incremental/q/log").glob("1-*/rows.parquet")
+    file.write_bytes(file.read_bytes()[:-5])
+    damaged = warm("checkpoint", "verify", "p.yaml")
+    assert damaged.returncode == 1 and "MS052" in damaged.stdout + damaged.stderr
+    assert "incremental/q/log" in damaged.stdout + damaged.stderr
