@@ -1,4 +1,6 @@
-"""A query in Spark SQL. Names of nodes become names of views; windows, changelogs and dynamic tables add rewrites (`sql/rewrites`)."""
+"""A query in Spark SQL. Names of nodes are bound in the plan (`sql/catalyst`); windows, changelogs and dynamic tables add rewrites of the
+text (`sql/rewrites`).
+"""
 
 from __future__ import annotations
 
@@ -22,6 +24,8 @@ from millstream.plan.lookup_tables import LookupTable
 from millstream.sql.analysed import plans
 from millstream.sql.analysed.gate import Carriers, Refusal, per_epoch, totals, window_columns
 from millstream.sql.analysed.isolation import isolate_rejects
+from millstream.sql.catalyst import names
+from millstream.sql.catalyst.bridge import Bridge
 from millstream.sql.check.alternatives import alternative_to
 from millstream.sql.check.columns import analyse
 from millstream.sql.check.dialects import foreign_words
@@ -225,31 +229,19 @@ class SqlRun(TransformRun):
         parts = {f"{PART}{index}": frame.where(f"_part = {index}").select(f"_p{index}.*") for index in range(len(split.parts))}
         result = self._run(split.rest, parts, context)
         if found := self._carriers:
-            _require_windows(result, {_view(context.name, name): carriers for name, carriers in zip(parts, found, strict=True)}, context)
+            _require_windows(result, {_alias(context.name, name): carriers for name, carriers in zip(parts, found, strict=True)}, context)
             self._carriers = []
         return result
 
-    def _run(self, text: str, frames: Mapping[str, DataFrame], context: NodeContext) -> DataFrame:
-        return _run(text, frames, context, self.sql.lookups)
-
-
-def _run(sql: str, frames: Mapping[str, DataFrame], context: NodeContext, tables: Mapping[str, LookupTable]) -> DataFrame:
-    """The result of a query over frames, which are views under the names of its tables."""
-    session = next(iter(frames.values())).sparkSession
-    views = {name: _view(context.name, name) for name in frames}
-    text = collected(freeze_clock(sql, context.clock) if context.clock else sql, context.aggregates)
-    text = with_functions(text, function_name) if tables else text
-    for name, frame in frames.items():
-        frame.createOrReplaceTempView(views[name])
-    try:
-        with table_functions_registered(session, text, tables, context):
-            statement = parse_query(text).with_views(views)
-            context.record_sql(statement)
-            return session.sql(statement)
-    finally:
-        catalog = session._jsparkSession.sessionState().catalog()
-        for view in views.values():  # not with the public catalog: that would also unpersist the view's frame
-            catalog.dropTempView(view)
+    def _run(self, sql: str, frames: Mapping[str, DataFrame], context: NodeContext) -> DataFrame:
+        """The result of a query over frames, which are its tables."""
+        bridge, tables = Bridge(next(iter(frames.values())).sparkSession), self.sql.lookups
+        text = collected(freeze_clock(sql, context.clock) if context.clock else sql, context.aggregates)
+        text = with_functions(text, function_name) if tables else text
+        context.record_sql(text)
+        inputs = {name: names.Input(frame, _alias(context.name, name)) for name, frame in frames.items()}
+        with table_functions_registered(bridge.spark, text, tables, context):
+            return bridge.frame(names.bind(bridge, names.parse(bridge, text), inputs))
 
 
 def _windows(part: str, result: DataFrame, frames: Mapping[str, DataFrame], context: NodeContext) -> Carriers:
@@ -296,8 +288,8 @@ def _union_parts(parts: list[DataFrame]) -> DataFrame:
     return reduce(lambda left, right: left.unionByName(right, allowMissingColumns=True), tagged)
 
 
-def _view(node: str, table: str) -> str:
-    """A unique view name for each input of each node."""
+def _alias(node: str, table: str) -> str:
+    """A unique name for each input of each node."""
     return f"_millstream_{hashlib.sha256(f'{node}/{table}'.encode()).hexdigest()[:16]}"
 
 

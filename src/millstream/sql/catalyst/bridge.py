@@ -8,7 +8,7 @@ call takes about 0.05 ms. A Scala map is also a partial function, so a substitut
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -22,6 +22,14 @@ Rdd = Any
 """An RDD of Spark's internal rows on the JVM."""
 
 
+@lru_cache(maxsize=1)
+def _packages(jvm: Any) -> tuple[Any, ...]:
+    """The packages and classes that are needed most: py4j asks the JVM about every part of a name."""
+    sql = jvm.org.apache.spark.sql
+    catalyst = sql.catalyst
+    return catalyst, catalyst.expressions, catalyst.plans.logical, sql.classic.Dataset, jvm.org.apache.spark.api.python.PythonUtils
+
+
 class Bridge:
     """The calls, for one session."""
 
@@ -29,10 +37,8 @@ class Bridge:
         self.spark = spark
         self._jvm: Any = spark._jvm
         self._session: Any = spark._jsparkSession
-        self._catalyst: Any = self._jvm.org.apache.spark.sql.catalyst
-        self._expressions: Any = self._catalyst.expressions
-        self._logical: Any = self._catalyst.plans.logical
-        self._python_utils: Any = self._jvm.org.apache.spark.api.python.PythonUtils
+        packages = _packages(self._jvm)
+        self._catalyst, self._expressions, self._logical, self._dataset, self._python_utils = packages
 
     # Scala values
 
@@ -72,6 +78,17 @@ class Bridge:
         """The plan after Spark's analyser, with common table expressions inlined."""
         return self._catalyst.optimizer.InlineCTE(True, False).apply(frame._jdf.queryExecution().analyzed())
 
+    @staticmethod
+    def analysed_as_is(frame: DataFrame) -> Plan:
+        """The plan after Spark's analyser."""
+        return frame._jdf.queryExecution().analyzed()
+
+    def relations(self, plan: Plan) -> list[tuple[Plan, list[str]]]:
+        """The tables of a parsed plan and of its subqueries, each with the parts of its name."""
+        leaves = [leaf for each in [plan, *self.subquery_plans(plan)] for leaf in self.items(each.collectLeaves())]
+        found = [leaf for leaf in leaves if self.kind(leaf) == "UnresolvedRelation"]
+        return [(leaf, [str(part) for part in self.items(leaf.multipartIdentifier())]) for leaf in found]
+
     def optimised(self, plan: Plan) -> Plan:
         return self._rows(plan).queryExecution().optimizedPlan()
 
@@ -85,7 +102,7 @@ class Bridge:
         return DataFrame(self._rows(plan), self.spark)
 
     def _rows(self, plan: Plan) -> Any:
-        return self._jvm.org.apache.spark.sql.classic.Dataset.ofRows(self._session, plan)
+        return self._dataset.ofRows(self._session, plan)
 
     def rdd(self, frame: DataFrame) -> Rdd:
         return frame._jdf.queryExecution().toRdd()
@@ -183,9 +200,9 @@ class Bridge:
     def expand(self, projections: Iterable[Iterable[Expression]], output: Iterable[Expression], child: Plan) -> Plan:
         return self._logical.Expand(self.seq([self.seq(each) for each in projections]), self.seq(output), child)
 
-    def named(self, name: str, plan: Plan) -> Plan:
-        """A plan whose columns can be called `name.column`."""
-        return self._logical.SubqueryAlias.apply(name, plan)
+    def named(self, name: str, plan: Plan, qualifier: Iterable[str] = ()) -> Plan:
+        """A plan whose columns can be called `name.column`, also with the qualifier before it."""
+        return self._logical.SubqueryAlias(self._catalyst.AliasIdentifier(name, self.seq(qualifier)), plan)
 
     @cached_property
     def one_row(self) -> Plan:
