@@ -26,10 +26,11 @@ from millstream.sql.analysed.gate import Carriers, Refusal, per_epoch, totals, w
 from millstream.sql.analysed.isolation import isolate_rejects
 from millstream.sql.catalyst import names
 from millstream.sql.catalyst.bridge import Bridge
+from millstream.sql.catalyst.clock import freeze
 from millstream.sql.check.alternatives import alternative_to
 from millstream.sql.check.columns import analyse
 from millstream.sql.check.dialects import foreign_words
-from millstream.sql.check.query import Query, freeze_clock, parse_query, place_between
+from millstream.sql.check.query import Query, parse_query, place_between
 from millstream.sql.check.syntax import Fault
 from millstream.sql.rewrites.aggregates import expand
 from millstream.sql.rewrites.calls import collected
@@ -236,12 +237,12 @@ class SqlRun(TransformRun):
     def _run(self, sql: str, frames: Mapping[str, DataFrame], context: NodeContext) -> DataFrame:
         """The result of a query over frames, which are its tables."""
         bridge, tables = Bridge(next(iter(frames.values())).sparkSession), self.sql.lookups
-        text = collected(freeze_clock(sql, context.clock) if context.clock else sql, context.aggregates)
+        text = collected(sql, context.aggregates)
         text = with_functions(text, function_name) if tables else text
         context.record_sql(text)
         inputs = {name: names.Input(frame, _alias(context.name, name)) for name, frame in frames.items()}
         with table_functions_registered(bridge.spark, text, tables, context):
-            return bridge.frame(names.bind(bridge, names.parse(bridge, text), inputs))
+            return freeze(bridge.frame(names.bind(bridge, names.parse(bridge, text), inputs)), context.clock)
 
 
 def _windows(part: str, result: DataFrame, frames: Mapping[str, DataFrame], context: NodeContext) -> Carriers:

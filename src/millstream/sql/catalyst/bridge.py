@@ -140,6 +140,10 @@ class Bridge:
         found = list(pairs)
         return plan.transformUpWithSubqueries(self._function(found)) if found else plan
 
+    def with_expressions(self, plan: Plan, pairs: Iterable[tuple[Expression, Expression]]) -> Plan:
+        """A plan with expressions replaced, also in its subqueries."""
+        return plan.transformAllExpressionsWithSubqueries(self._function(pairs))
+
     def subquery_plans(self, plan: Plan) -> list[Plan]:
         """The plans of all subqueries in a plan's expressions, at any depth."""
         return self.items(plan.subqueriesAll())
@@ -165,6 +169,11 @@ class Bridge:
 
     def null_of(self, data_type: Any) -> Expression:
         return self._expressions.Literal.create(None, data_type)
+
+    @property
+    def time_zone(self) -> str:
+        """The time zone of the session."""
+        return str(self._session.sessionState().conf().sessionLocalTimeZone())
 
     def make(self, name: str, *arguments: Any) -> Expression:
         """An expression of Spark's class `name`."""

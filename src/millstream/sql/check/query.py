@@ -17,18 +17,11 @@ from millstream.plan.components import TextPlace
 from millstream.sql.check.builtins import AGGREGATES
 from millstream.sql.check.syntax import Fault, fault_of, no_query, repeated_comma
 
-_CLOCKS = {
-    "CURRENT_TIMESTAMP": "TIMESTAMP '{0}'",
-    "NOW": "TIMESTAMP '{0}'",
-    "CURRENT_DATE": "to_date(TIMESTAMP '{0}')",
-    "CURDATE": "to_date(TIMESTAMP '{0}')",
-    "LOCALTIMESTAMP": "TIMESTAMP_NTZ '{0}'",
-    "UNIX_TIMESTAMP": "unix_timestamp(TIMESTAMP '{0}')",
-}
+_CLOCKS = {"CURRENT_TIMESTAMP", "NOW", "CURRENT_DATE", "CURDATE", "LOCALTIMESTAMP", "UNIX_TIMESTAMP"}
 _AROUND = (exp.From, exp.Join, exp.Lateral, exp.CTE, exp.SetOperation, exp.Subquery, exp.In, exp.Exists)
 """The parents of a subquery that is not a value of an expression."""
 _DISGUISE = "w1ndow"
-_BARE_CLOCKS = {"CURRENT_TIMESTAMP", "CURRENT_DATE", "LOCALTIMESTAMP"}
+_BARE_CLOCKS = {"CURRENT_TIMESTAMP", "CURRENT_DATE"}
 _RANDOM = {
     "RAND",
     "RANDOM",
@@ -126,20 +119,17 @@ def _disguise_window(text: str) -> str:
     return replace(text, [(TextPlace(token.start, token.end + 1, token.line, token.col), _DISGUISE) for token in calls])
 
 
-def freeze_clock(text: str, timestamp: str) -> str:
-    """`now()` and similar functions become the epoch's time, so that a repeated epoch returns the same rows."""
-    tokens, edits = tokens_of(text), []
-    for index, token in enumerate(tokens):
-        word = token.text.upper()
-        called = _calls(tokens, index)
-        if (
-            word in _CLOCKS
-            and token.token_type != TokenType.STRING
-            and (_empty_call(tokens, index) or (word in _BARE_CLOCKS and not called))
-        ):
-            last = tokens[index + 2] if called else token
-            edits.append((TextPlace(token.start, last.end + 1, token.line, token.col), _CLOCKS[word].format(timestamp)))
-    return replace(text, edits)
+def reads_clock(text: str) -> bool:
+    """Whether a text seems to call `now()` or the like."""
+    tokens = tokens_of(text)
+    return any(_is_clock(tokens, index) for index in range(len(tokens)))
+
+
+def _is_clock(tokens: tuple[Token, ...], index: int) -> bool:
+    word = tokens[index].text.upper()
+    if word not in _CLOCKS or tokens[index].token_type == TokenType.STRING:
+        return False
+    return _empty_call(tokens, index) or (word in _BARE_CLOCKS and not _calls(tokens, index))
 
 
 def replace(text: str, edits: Iterable[tuple[TextPlace, str]]) -> str:
