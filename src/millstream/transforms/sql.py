@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Mapping
 from functools import reduce
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, ClassVar, Self
 
 import pyarrow as pa
@@ -25,15 +26,16 @@ from millstream.sql.analysed import plans
 from millstream.sql.analysed.gate import Carriers, Refusal, per_epoch, totals, window_columns
 from millstream.sql.analysed.isolation import isolate_rejects
 from millstream.sql.catalyst import names
-from millstream.sql.catalyst.bridge import Bridge
+from millstream.sql.catalyst.aggregates import stream_aggregates
+from millstream.sql.catalyst.bridge import Bridge, Plan
+from millstream.sql.catalyst.calls import Rewrites, rewrite_plan
 from millstream.sql.catalyst.clock import freeze
+from millstream.sql.catalyst.user_aggregates import collecting
 from millstream.sql.check.alternatives import alternative_to
 from millstream.sql.check.columns import analyse
 from millstream.sql.check.dialects import foreign_words
 from millstream.sql.check.query import Query, parse_query, place_between
 from millstream.sql.check.syntax import Fault
-from millstream.sql.rewrites.aggregates import expand
-from millstream.sql.rewrites.calls import collected
 from millstream.sql.rewrites.changelog import carrying, lost
 from millstream.sql.rewrites.lateness import closes
 from millstream.sql.rewrites.lookups import calls_in, table_problems, uses, with_functions
@@ -205,6 +207,7 @@ class SqlRun(TransformRun):
         self.sql = transform
         self._carriers: list[Carriers] = []
         """For each part of a windowed query, the columns with its window; empty after they were checked."""
+        self._parsed: dict[str, Plan] = {}
 
     def apply(self, frames: Mapping[str, DataFrame], context: NodeContext) -> DataFrame:
         from pyspark.sql import functions as F
@@ -212,7 +215,7 @@ class SqlRun(TransformRun):
         sql, split = self.sql, self.sql.split
         changes = {name: kept_columns(frame.columns) for name, frame in frames.items()}
         parts = split.parts or (carrying(sql.text, changes),)
-        results = [self._run(expand(part) if sql.stateful else part, frames, context) for part in parts]
+        results = [self._run(part, frames, context, stream_aggregates() if sql.stateful else {}) for part in parts]
         if split.kind == "windowed":
             self._carriers = [_windows(part, result, frames, context) for part, result in zip(parts, results, strict=True)]
         if sql.has_tail:
@@ -234,15 +237,21 @@ class SqlRun(TransformRun):
             self._carriers = []
         return result
 
-    def _run(self, sql: str, frames: Mapping[str, DataFrame], context: NodeContext) -> DataFrame:
+    def _run(self, sql: str, frames: Mapping[str, DataFrame], context: NodeContext, rewrites: Rewrites = MappingProxyType({})) -> DataFrame:
         """The result of a query over frames, which are its tables."""
         bridge, tables = Bridge(next(iter(frames.values())).sparkSession), self.sql.lookups
-        text = collected(sql, context.aggregates)
-        text = with_functions(text, function_name) if tables else text
+        text = with_functions(sql, function_name) if tables else sql
         context.record_sql(text)
         inputs = {name: names.Input(frame, _alias(context.name, name)) for name, frame in frames.items()}
         with table_functions_registered(bridge.spark, text, tables, context):
-            return freeze(bridge.frame(names.bind(bridge, names.parse(bridge, text), inputs)), context.clock)
+            plan = self._parse(bridge, text, {**rewrites, **collecting(context.aggregates)})
+            return freeze(bridge.frame(names.bind(bridge, plan, inputs)), context.clock)
+
+    def _parse(self, bridge: Bridge, text: str, rewrites: Rewrites) -> Plan:
+        """The plan of a text with rewritten calls; the same for every epoch."""
+        if text not in self._parsed:
+            self._parsed[text] = rewrite_plan(bridge, names.parse(bridge, text), rewrites)
+        return self._parsed[text]
 
 
 def _windows(part: str, result: DataFrame, frames: Mapping[str, DataFrame], context: NodeContext) -> Carriers:

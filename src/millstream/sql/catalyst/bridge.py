@@ -7,12 +7,13 @@ call takes about 0.05 ms. A Scala map is also a partial function, so a substitut
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 Plan = Any
 """A logical or physical plan on the JVM."""
@@ -140,8 +141,20 @@ class Bridge:
         found = list(pairs)
         return plan.transformUpWithSubqueries(self._function(found)) if found else plan
 
+    def replaced_from_top(self, expression: Expression, pairs: Iterable[tuple[Expression, Expression]]) -> Expression:
+        """An expression with parts replaced, and then parts of what has replaced them."""
+        return expression.transformDown(self._function(pairs))
+
+    def expressions(self, plan: Plan) -> Iterator[Expression]:
+        """The expressions of all nodes of a plan and of its subqueries."""
+        waiting = [plan, *self.subquery_plans(plan)]
+        while waiting:
+            node = waiting.pop()
+            yield from self.items(node.expressions())
+            waiting += self.children(node)
+
     def with_expressions(self, plan: Plan, pairs: Iterable[tuple[Expression, Expression]]) -> Plan:
-        """A plan with expressions replaced, also in its subqueries."""
+        """A plan with expressions replaced, also in its subqueries: from the top, as in `replaced_from_top`."""
         return plan.transformAllExpressionsWithSubqueries(self._function(pairs))
 
     def subquery_plans(self, plan: Plan) -> list[Plan]:
@@ -155,7 +168,71 @@ class Bridge:
             return None
         return int(found.line().get()), int(found.startPosition().get()) + 1
 
+    @staticmethod
+    def text_of(node: Expression) -> str:
+        """The part of the parsed text that an expression was."""
+        found = node.origin()
+        text, start, stop = found.sqlText(), found.startIndex(), found.stopIndex()
+        return str(text.get())[int(start.get()) : int(stop.get()) + 1] if text.isDefined() and start.isDefined() else ""
+
+    # Calls of functions in a parsed plan
+
+    def has_calls(self, tree: Plan | Expression) -> bool:
+        patterns = self._catalyst.trees.TreePattern
+        return bool(tree.containsPattern(patterns.UNRESOLVED_FUNCTION())) or bool(tree.containsPattern(patterns.AGGREGATE_EXPRESSION()))
+
+    def as_call(self, node: Expression) -> Expression | None:
+        """An expression as a call of a function, if it is one. The parser resolves `first` and `last` itself."""
+        if self.kind(node) == "UnresolvedFunction":
+            return node
+        function = node.aggregateFunction() if self.kind(node) == "AggregateExpression" else None
+        if function is None or self.kind(function) not in {"First", "Last"}:
+            return None
+        clauses = (node.isDistinct(), node.filter(), function.ignoreNulls(), self.seq([]), False)
+        with self._at(node):
+            return self._catalyst.analysis.UnresolvedFunction(self.seq([self.kind(function)]), self.seq([function.child()]), *clauses)
+
+    def function_name(self, call: Expression) -> str:
+        """The name of the function that is called; empty for names with dots."""
+        parts = self.items(call.nameParts())
+        return str(parts[0]) if len(parts) == 1 else ""
+
+    def arguments(self, call: Expression) -> list[Expression]:
+        return self.items(call.arguments())
+
+    @staticmethod
+    def ignores_nulls(call: Expression) -> bool:
+        return bool(call.ignoreNulls())
+
+    @staticmethod
+    def is_distinct(call: Expression) -> bool:
+        return bool(call.isDistinct())
+
+    def call(
+        self, name: str, arguments: Iterable[Expression], at: Expression, *, filtered: bool = False, distinct: bool = False
+    ) -> Expression:
+        """A call of a function, at the place of another call; `filtered`: with its FILTER and the like."""
+        clauses = (at.filter(), at.ignoreNulls(), at.orderingWithinGroup()) if filtered else (self.option(None), False, self.seq([]))
+        with self._at(at):
+            return self._catalyst.analysis.UnresolvedFunction(self.seq([name]), self.seq(arguments), distinct, *clauses, False)
+
+    @contextmanager
+    def _at(self, node: Plan | Expression) -> Iterator[None]:
+        """What is made in the body has the place of a node in the text."""
+        origin = self._catalyst.trees.CurrentOrigin
+        origin.set(node.origin())
+        try:
+            yield
+        finally:
+            origin.reset()
+
     # Expressions
+
+    def column(self, expression: Expression) -> Column:
+        """An expression for public calls that take a column."""
+        from pyspark.sql.classic.column import Column
+
+        return Column(self._jvm.org.apache.spark.sql.classic.ExpressionUtils.column(expression))
 
     def alias(self, expression: Expression, name: str, expr_id: Any = None) -> Expression:
         """A named expression; `expr_id` gives it the identity of another column."""

@@ -15,8 +15,8 @@ from sqlglot.tokenizer_core import Token, TokenType
 from millstream.errors import nearest
 from millstream.plan.components import Problem, TextPlace
 from millstream.plan.expressions import quote_column
+from millstream.sql.check.calls import closing_of, commas_of, is_column
 from millstream.sql.check.query import tokens_of
-from millstream.sql.rewrites.calls import closing_of, commas_of, is_column
 from millstream.sql.rewrites.table_joins import Naming, Tables, inserted, joins_in, word_of
 
 CHECK, GET = "check", "get"
