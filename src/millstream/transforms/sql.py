@@ -1,5 +1,5 @@
-"""A query in Spark SQL. Names of nodes are bound in the plan (`sql/catalyst`); windows, changelogs and dynamic tables add rewrites of the
-text (`sql/rewrites`).
+"""A query in Spark SQL. Names, calls and dynamic tables are resolved in Spark's plan (`sql/catalyst`); windows and changelogs add
+rewrites of the text (`sql/rewrites`).
 """
 
 from __future__ import annotations
@@ -27,20 +27,21 @@ from millstream.sql.analysed.gate import Carriers, Refusal, per_epoch, totals, w
 from millstream.sql.analysed.isolation import isolate_rejects
 from millstream.sql.catalyst import names
 from millstream.sql.catalyst.aggregates import stream_aggregates
-from millstream.sql.catalyst.bridge import Bridge, Plan
+from millstream.sql.catalyst.bridge import Bridge
 from millstream.sql.catalyst.calls import Rewrites, rewrite_plan
 from millstream.sql.catalyst.clock import freeze
+from millstream.sql.catalyst.lookups import LookedUp, look_up
 from millstream.sql.catalyst.user_aggregates import collecting
 from millstream.sql.check.alternatives import alternative_to
 from millstream.sql.check.columns import analyse
 from millstream.sql.check.dialects import foreign_words
+from millstream.sql.check.lookups import calls_in, table_problems, uses
 from millstream.sql.check.query import Query, parse_query, place_between
 from millstream.sql.check.syntax import Fault
+from millstream.sql.check.table_joins import joins_in, without_joins
 from millstream.sql.rewrites.changelog import carrying, lost
 from millstream.sql.rewrites.lateness import closes
-from millstream.sql.rewrites.lookups import calls_in, table_problems, uses, with_functions
 from millstream.sql.rewrites.splitting import PART, Split, split, totals_key, window_of
-from millstream.sql.rewrites.table_joins import joins_in, with_views
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -113,13 +114,8 @@ class Sql(NamesInputs, EpochTail, Windowed):
         return parse_query(self.sql)
 
     @property
-    def text(self) -> str:
-        """The query that runs: without joins on dynamic tables, which are not streams."""
-        return with_views(self.sql, self._tables, function_name) if self._tables else self.sql
-
-    @property
     def split(self) -> Split:
-        return split(self.text)
+        return split(self.sql, frozenset(self._tables))
 
     @property
     def deterministic(self) -> bool:
@@ -139,7 +135,7 @@ class Sql(NamesInputs, EpochTail, Windowed):
 
     @property
     def result_key(self) -> tuple[str, ...]:
-        tree = parse_query(self.text).tree
+        tree = without_joins(self.sql, frozenset(self._tables)).tree
         return totals_key(tree, self.split.selects[0]) or () if self.split.kind == "running" and tree is not None else ()
 
     @property
@@ -153,7 +149,7 @@ class Sql(NamesInputs, EpochTail, Windowed):
         return closes(self.split, input_name)
 
     def reads(self, input_name: str, isolating: bool) -> int:
-        texts = self.split.parts or (self.text,)
+        texts = self.split.parts or (self.sql,)
         return max(1, sum(reference.name == input_name for text in texts for reference in parse_query(text).references))
 
     def output(self, inputs: Mapping[str, pa.Schema | None]) -> pa.Schema | None:
@@ -178,7 +174,7 @@ class Sql(NamesInputs, EpochTail, Windowed):
         return wrong or key_problems(self.sql, self._tables, inputs)
 
     def refuses_isolation(self) -> str:
-        tree = parse_query(self.text).tree
+        tree = without_joins(self.sql, frozenset(self._tables)).tree
         help_ = "put the part that can fail into a separate query: SELECT … FROM one input WHERE …"
         if self.stateful:
             return f"rejects cannot be isolated in an aggregate; {help_}"
@@ -207,14 +203,14 @@ class SqlRun(TransformRun):
         self.sql = transform
         self._carriers: list[Carriers] = []
         """For each part of a windowed query, the columns with its window; empty after they were checked."""
-        self._parsed: dict[str, Plan] = {}
+        self._parsed: dict[str, LookedUp] = {}
 
     def apply(self, frames: Mapping[str, DataFrame], context: NodeContext) -> DataFrame:
         from pyspark.sql import functions as F
 
         sql, split = self.sql, self.sql.split
         changes = {name: kept_columns(frame.columns) for name, frame in frames.items()}
-        parts = split.parts or (carrying(sql.text, changes),)
+        parts = split.parts or (carrying(sql.sql, changes),)
         results = [self._run(part, frames, context, stream_aggregates() if sql.stateful else {}) for part in parts]
         if split.kind == "windowed":
             self._carriers = [_windows(part, result, frames, context) for part, result in zip(parts, results, strict=True)]
@@ -224,7 +220,7 @@ class SqlRun(TransformRun):
         if split.kind == "running":
             _require_key(result, sql.result_key, context)
         if any(changes.values()):
-            _require_changes(sql.text, changes, result.columns, context)
+            _require_changes(sql.sql, changes, result.columns, context)
         result = result.withColumn(OP, F.lit("u")) if split.kind == "running" else result
         return isolate_rejects(result, context.name) if context.isolate else result
 
@@ -239,18 +235,18 @@ class SqlRun(TransformRun):
 
     def _run(self, sql: str, frames: Mapping[str, DataFrame], context: NodeContext, rewrites: Rewrites = MappingProxyType({})) -> DataFrame:
         """The result of a query over frames, which are its tables."""
-        bridge, tables = Bridge(next(iter(frames.values())).sparkSession), self.sql.lookups
-        text = with_functions(sql, function_name) if tables else sql
-        context.record_sql(text)
+        bridge = Bridge(next(iter(frames.values())).sparkSession)
+        context.record_sql(sql)
+        query = self._parse(bridge, sql, {**rewrites, **collecting(context.aggregates)})
         inputs = {name: names.Input(frame, _alias(context.name, name)) for name, frame in frames.items()}
-        with table_functions_registered(bridge.spark, text, tables, context):
-            plan = self._parse(bridge, text, {**rewrites, **collecting(context.aggregates)})
-            return freeze(bridge.frame(names.bind(bridge, plan, inputs)), context.clock)
+        with table_functions_registered(bridge.spark, query.functions, self.sql.lookups, context):
+            return freeze(bridge.frame(names.bind(bridge, query.plan, inputs)), context.clock)
 
-    def _parse(self, bridge: Bridge, text: str, rewrites: Rewrites) -> Plan:
+    def _parse(self, bridge: Bridge, text: str, rewrites: Rewrites) -> LookedUp:
         """The plan of a text with rewritten calls; the same for every epoch."""
         if text not in self._parsed:
-            self._parsed[text] = rewrite_plan(bridge, names.parse(bridge, text), rewrites)
+            plan = rewrite_plan(bridge, names.parse(bridge, text), rewrites)
+            self._parsed[text] = look_up(bridge, plan, self.sql.lookups, function_name)
         return self._parsed[text]
 
 

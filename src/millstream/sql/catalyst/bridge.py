@@ -145,13 +145,23 @@ class Bridge:
         """An expression with parts replaced, and then parts of what has replaced them."""
         return expression.transformDown(self._function(pairs))
 
-    def expressions(self, plan: Plan) -> Iterator[Expression]:
-        """The expressions of all nodes of a plan and of its subqueries."""
+    def replaced_from_top_everywhere(self, plan: Plan, pairs: Iterable[tuple[Plan, Plan]]) -> Plan:
+        """A plan with nodes replaced, and then nodes in what has replaced them, also in its subqueries."""
+        found = list(pairs)
+        return plan.transformDownWithSubqueries(self._function(found)) if found else plan
+
+    def nodes(self, plan: Plan) -> Iterator[Plan]:
+        """All nodes of a plan and of its subqueries."""
         waiting = [plan, *self.subquery_plans(plan)]
         while waiting:
             node = waiting.pop()
-            yield from self.items(node.expressions())
+            yield node
             waiting += self.children(node)
+
+    def expressions(self, plan: Plan) -> Iterator[Expression]:
+        """The expressions of all nodes of a plan and of its subqueries."""
+        for node in self.nodes(plan):
+            yield from self.items(node.expressions())
 
     def with_expressions(self, plan: Plan, pairs: Iterable[tuple[Expression, Expression]]) -> Plan:
         """A plan with expressions replaced, also in its subqueries: from the top, as in `replaced_from_top`."""
@@ -174,6 +184,37 @@ class Bridge:
         found = node.origin()
         text, start, stop = found.sqlText(), found.startIndex(), found.stopIndex()
         return str(text.get())[int(start.get()) : int(stop.get()) + 1] if text.isDefined() and start.isDefined() else ""
+
+    # Joins in a parsed plan
+
+    def joins(self, plan: Plan) -> list[Plan]:
+        return [node for node in self.nodes(plan) if self.kind(node) == "Join"]
+
+    @staticmethod
+    def join_form(join: Plan) -> str:
+        """`INNER`, `LEFT OUTER`, …; empty for USING and NATURAL."""
+        return str(join.joinType().sql()) if Bridge.kind(join.joinType()) not in {"UsingJoin", "NaturalJoin"} else ""
+
+    def table_name(self, node: Plan) -> tuple[str, str]:
+        """The table that a node of a parsed plan is, and the name that its columns are qualified by; empty for other nodes."""
+        named = self.kind(node) == "SubqueryAlias"
+        relation = self.children(node)[0] if named else node
+        if self.kind(relation) != "UnresolvedRelation":
+            return "", ""
+        parts = [str(part) for part in self.items(relation.multipartIdentifier())]
+        return ".".join(parts), str(node.identifier().name()) if named else parts[-1]
+
+    def equality(self, join: Plan) -> tuple[Expression, Expression] | None:
+        """Both sides of a join's condition, if that is one equality."""
+        condition = join.condition()
+        if not condition.isDefined() or self.kind(condition.get()) != "EqualTo":
+            return None
+        left, right = self.children(condition.get())
+        return left, right
+
+    def attribute_parts(self, expression: Expression) -> list[str]:
+        """The name of a column in a parsed plan; empty for other expressions."""
+        return [str(part) for part in self.items(expression.nameParts())] if self.kind(expression) == "UnresolvedAttribute" else []
 
     # Calls of functions in a parsed plan
 
@@ -199,6 +240,11 @@ class Bridge:
 
     def arguments(self, call: Expression) -> list[Expression]:
         return self.items(call.arguments())
+
+    def text_value(self, expression: Expression) -> str | None:
+        """The value of a text literal."""
+        text = self.kind(expression) == "Literal" and str(expression.dataType().catalogString()) == "string"
+        return str(expression.value().toString()) if text else None
 
     @staticmethod
     def ignores_nulls(call: Expression) -> bool:

@@ -8,8 +8,6 @@ from collections.abc import Iterable
 from sqlglot.tokenizer_core import Token, TokenType
 
 _OPENERS, _CLOSERS = {TokenType.L_PAREN, TokenType.L_BRACKET}, {TokenType.R_PAREN, TokenType.R_BRACKET}
-_CLAUSES = {"SELECT", "FROM", "WHERE", "BY", "HAVING", "ON"}
-_AFTER_COLUMN = {"", ",", ")", ";", "FROM", "WHERE", "GROUP", "HAVING", "UNION", "EXCEPT", "INTERSECT", "LATERAL", "ORDER", "LIMIT"}
 
 
 def mentions(text: str, names: Iterable[str]) -> list[str]:
@@ -36,19 +34,3 @@ def commas_of(tokens: tuple[Token, ...], opening: int, closing: int) -> list[int
         if kind == TokenType.COMMA and depth == 0:
             found.append(index)
     return found
-
-
-def is_column(tokens: tuple[Token, ...], index: int, end: int) -> bool:
-    """Whether a call is a column of a SELECT all by itself, without a name: then its text is its name, as everywhere in SQL."""
-    following = tokens[end + 1].text.upper() if end + 1 < len(tokens) else ""
-    before = index - 1
-    if not index or following not in _AFTER_COLUMN or tokens[before].text.upper() not in {"SELECT", "DISTINCT", "ALL", ","}:
-        return False
-    depth = 0
-    while before >= 0 and depth >= 0:  # back to the word that opens this clause, past whole brackets
-        kind, word = tokens[before].token_type, tokens[before].text.upper()
-        depth += (kind in _CLOSERS) - (kind in _OPENERS)
-        if depth == 0 and word in _CLAUSES:
-            return word == "SELECT"
-        before -= 1
-    return False

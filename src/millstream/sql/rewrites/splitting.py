@@ -36,6 +36,7 @@ from millstream.sql.check.selects import (
     window_calls,
     window_identity,
 )
+from millstream.sql.check.table_joins import without_joins
 from millstream.sql.rewrites.window_scope import Refusal, refusals
 
 PART = "_part_"
@@ -56,9 +57,9 @@ class Split:
 
 
 @lru_cache(maxsize=256)
-def split(text: str) -> Split:
-    """Cut a query. What the parser does not understand is taken as it is."""
-    query = parse_query(text)
+def split(text: str, tables: frozenset[str] = frozenset()) -> Split:
+    """Cut a query; `tables` are dynamic ones, and no streams. What the parser does not understand is taken as it is."""
+    query = without_joins(text, tables)
     if query.tree is None or query.stateful() is None:
         return Split("stateless")
     for node in query.tree.walk():
