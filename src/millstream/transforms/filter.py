@@ -13,11 +13,12 @@ from millstream.plan.components import NodeContext, Problem, Transform
 from millstream.plan.expressions import quote_column
 from millstream.plan.options import Expression
 from millstream.sql.analysed.isolation import isolate_rejects
+from millstream.sql.catalyst.changelog import outcome, passing
 from millstream.sql.catalyst.clock import freeze
+from millstream.sql.check.changelog import names_op
 from millstream.sql.check.expressions import row_problems
 from millstream.sql.check.query import Query
 from millstream.sql.expressions import only_schema
-from millstream.sql.rewrites.changelog import names_op, outcome, passing
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

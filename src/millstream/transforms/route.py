@@ -19,10 +19,10 @@ from millstream.plan.components import NodeContext, Problem, Transform
 from millstream.plan.options import Expression
 from millstream.sql.analysed.isolation import isolate_rejects
 from millstream.sql.catalyst.clock import freeze
+from millstream.sql.check.changelog import names_op
 from millstream.sql.check.expressions import row_problems
 from millstream.sql.check.query import Query
 from millstream.sql.expressions import only_schema, types_of
-from millstream.sql.rewrites.changelog import names_op
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -1,5 +1,5 @@
-"""A query in Spark SQL. Names, calls and dynamic tables are resolved in Spark's plan (`sql/catalyst`); windows and changelogs add
-rewrites of the text (`sql/rewrites`).
+"""A query in Spark SQL. Names, calls, dynamic tables and changelogs are handled in Spark's plan (`sql/catalyst`); only windowed aggregates
+are cut out of the text (`sql/rewrites`).
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from functools import reduce
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated, ClassVar, Self
+from typing import TYPE_CHECKING, Annotated, ClassVar, NamedTuple, Self
 
 import pyarrow as pa
 from pydantic import Field, PrivateAttr
@@ -29,17 +29,18 @@ from millstream.sql.catalyst import names
 from millstream.sql.catalyst.aggregates import stream_aggregates
 from millstream.sql.catalyst.bridge import Bridge
 from millstream.sql.catalyst.calls import Rewrites, rewrite_plan
+from millstream.sql.catalyst.changelog import Carried, Carrying, carry, lost
 from millstream.sql.catalyst.clock import freeze
-from millstream.sql.catalyst.lookups import LookedUp, look_up
+from millstream.sql.catalyst.lookups import look_up
 from millstream.sql.catalyst.user_aggregates import collecting
 from millstream.sql.check.alternatives import alternative_to
+from millstream.sql.check.changelog import names_op, with_carried_columns
 from millstream.sql.check.columns import analyse
 from millstream.sql.check.dialects import foreign_words
 from millstream.sql.check.lookups import calls_in, table_problems, uses
 from millstream.sql.check.query import Query, parse_query, place_between
 from millstream.sql.check.syntax import Fault
 from millstream.sql.check.table_joins import joins_in, without_joins
-from millstream.sql.rewrites.changelog import carrying, lost
 from millstream.sql.rewrites.lateness import closes
 from millstream.sql.rewrites.splitting import PART, Split, split, totals_key, window_of
 
@@ -153,8 +154,8 @@ class Sql(NamesInputs, EpochTail, Windowed):
         return max(1, sum(reference.name == input_name for text in texts for reference in parse_query(text).references))
 
     def output(self, inputs: Mapping[str, pa.Schema | None]) -> pa.Schema | None:
-        changes = {name: kept_columns(schema.names) for name, schema in inputs.items() if schema is not None}
-        schema = analyse(parse_query(carrying(self.sql, changes)), inputs).output
+        found = analyse(self.query, inputs).output
+        schema = with_carried_columns(self.query, found, inputs) if found is not None else None
         return schema.append(pa.field(OP, pa.string())) if schema is not None and self.split.kind == "running" else schema
 
     def problems(self, inputs: Mapping[str, pa.Schema | None], directory: Path) -> list[Problem]:
@@ -195,6 +196,14 @@ class Sql(NamesInputs, EpochTail, Windowed):
         return SqlRun(self, context)
 
 
+class _Parsed(NamedTuple):
+    """A query that is not bound to frames yet."""
+
+    carrying: Carrying
+    functions: frozenset[tuple[str, str]]
+    """Verb and table of the functions on dynamic tables that it calls."""
+
+
 class SqlRun(TransformRun):
     """Keeps facts from building the stream until the rest of the query is built."""
 
@@ -203,15 +212,16 @@ class SqlRun(TransformRun):
         self.sql = transform
         self._carriers: list[Carriers] = []
         """For each part of a windowed query, the columns with its window; empty after they were checked."""
-        self._parsed: dict[str, LookedUp] = {}
+        self._parsed: dict[str, _Parsed] = {}
+        """Text → its plan, which is the same for every epoch."""
 
     def apply(self, frames: Mapping[str, DataFrame], context: NodeContext) -> DataFrame:
         from pyspark.sql import functions as F
 
         sql, split = self.sql, self.sql.split
         changes = {name: kept_columns(frame.columns) for name, frame in frames.items()}
-        parts = split.parts or (carrying(sql.sql, changes),)
-        results = [self._run(part, frames, context, stream_aggregates() if sql.stateful else {}) for part in parts]
+        parts, carried = split.parts or (sql.sql,), {} if split.parts else changes
+        results = [self._run(part, frames, context, carried, stream_aggregates() if sql.stateful else {}) for part in parts]
         if split.kind == "windowed":
             self._carriers = [_windows(part, result, frames, context) for part, result in zip(parts, results, strict=True)]
         if sql.has_tail:
@@ -219,8 +229,8 @@ class SqlRun(TransformRun):
         (result,) = results
         if split.kind == "running":
             _require_key(result, sql.result_key, context)
-        if any(changes.values()):
-            _require_changes(sql.sql, changes, result.columns, context)
+        if any(changes.values()) and not names_op(sql.sql):
+            _require_changes(self._parsed[parts[0]].carrying, changes, result.columns, context)
         result = result.withColumn(OP, F.lit("u")) if split.kind == "running" else result
         return isolate_rejects(result, context.name) if context.isolate else result
 
@@ -233,21 +243,29 @@ class SqlRun(TransformRun):
             self._carriers = []
         return result
 
-    def _run(self, sql: str, frames: Mapping[str, DataFrame], context: NodeContext, rewrites: Rewrites = MappingProxyType({})) -> DataFrame:
+    def _run(
+        self,
+        text: str,
+        frames: Mapping[str, DataFrame],
+        context: NodeContext,
+        changes: Mapping[str, Carried] = MappingProxyType({}),
+        rewrites: Rewrites = MappingProxyType({}),
+    ) -> DataFrame:
         """The result of a query over frames, which are its tables."""
         bridge = Bridge(next(iter(frames.values())).sparkSession)
-        context.record_sql(sql)
-        query = self._parse(bridge, sql, {**rewrites, **collecting(context.aggregates)})
-        inputs = {name: names.Input(frame, _alias(context.name, name)) for name, frame in frames.items()}
-        with table_functions_registered(bridge.spark, query.functions, self.sql.lookups, context):
-            return freeze(bridge.frame(names.bind(bridge, query.plan, inputs)), context.clock)
-
-    def _parse(self, bridge: Bridge, text: str, rewrites: Rewrites) -> LookedUp:
-        """The plan of a text with rewritten calls; the same for every epoch."""
+        context.record_sql(text)
         if text not in self._parsed:
-            plan = rewrite_plan(bridge, names.parse(bridge, text), rewrites)
-            self._parsed[text] = look_up(bridge, plan, self.sql.lookups, function_name)
-        return self._parsed[text]
+            self._parsed[text] = self._parse(bridge, text, changes, {**rewrites, **collecting(context.aggregates)})
+        parsed = self._parsed[text]
+        inputs = {name: names.Input(frame, _alias(context.name, name)) for name, frame in frames.items()}
+        with table_functions_registered(bridge.spark, parsed.functions, self.sql.lookups, context):
+            return freeze(bridge.frame(names.bind(bridge, parsed.carrying.plan, inputs)), context.clock)
+
+    def _parse(self, bridge: Bridge, text: str, changes: Mapping[str, Carried], rewrites: Rewrites) -> _Parsed:
+        """The plan of a text, rewritten as far as no frame is needed."""
+        plan = rewrite_plan(bridge, names.parse(bridge, text), rewrites)
+        found = look_up(bridge, plan, self.sql.lookups, function_name)
+        return _Parsed(carry(bridge, found.plan, changes), found.functions)
 
 
 def _windows(part: str, result: DataFrame, frames: Mapping[str, DataFrame], context: NodeContext) -> Carriers:
@@ -280,8 +298,8 @@ def _refusal_error(refusal: Refusal, context: NodeContext) -> RunError:
     return RunError(Diagnostic("MS030", f"`{context.name}`: {refusal.reason}"))
 
 
-def _require_changes(sql: str, changes: Mapping[str, tuple[str, ...]], columns: list[str], context: NodeContext) -> None:
-    if reason := lost(sql, changes, columns):
+def _require_changes(carrying: Carrying, changes: Mapping[str, Carried], columns: list[str], context: NodeContext) -> None:
+    if reason := lost(carrying, changes, columns):
         help_ = "write it as plain SELECTs, or use `_op` in it to handle updates and deletes yourself"
         raise RunError(Diagnostic("MS030", f"`{context.name}`: {reason}", help=help_))
 

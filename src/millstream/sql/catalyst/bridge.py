@@ -7,7 +7,7 @@ call takes about 0.05 ms. A Scala map is also a partial function, so a substitut
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
@@ -88,7 +88,7 @@ class Bridge:
         """The tables of a parsed plan and of its subqueries, each with the parts of its name."""
         leaves = [leaf for each in [plan, *self.subquery_plans(plan)] for leaf in self.items(each.collectLeaves())]
         found = [leaf for leaf in leaves if self.kind(leaf) == "UnresolvedRelation"]
-        return [(leaf, [str(part) for part in self.items(leaf.multipartIdentifier())]) for leaf in found]
+        return [(leaf, self.name_parts(leaf)) for leaf in found]
 
     def optimised(self, plan: Plan) -> Plan:
         return self._rows(plan).queryExecution().optimizedPlan()
@@ -185,6 +185,65 @@ class Bridge:
         text, start, stop = found.sqlText(), found.startIndex(), found.stopIndex()
         return str(text.get())[int(start.get()) : int(stop.get()) + 1] if text.isDefined() and start.isDefined() else ""
 
+    # What a parsed plan selects
+
+    @staticmethod
+    def alias_name(node: Plan) -> str:
+        return str(node.identifier().name())
+
+    def name_parts(self, relation: Plan) -> list[str]:
+        return [str(part) for part in self.items(relation.multipartIdentifier())]
+
+    def definitions(self, plan: Plan) -> dict[int, Plan]:
+        """The definitions of WITH clauses, by the number that `definition_id` gives for a reference."""
+        return {int(node.id()): node for node in self.nodes(plan) if self.kind(node) == "CTERelationDef"}
+
+    @staticmethod
+    def definition_id(reference: Plan) -> int:
+        return int(reference.cteId())
+
+    def item_name(self, item: Expression) -> str:
+        """The name that an item of a SELECT has without being analysed; empty for others."""
+        if self.kind(item) == "Alias":
+            return str(item.name())
+        parts = self.attribute_parts(item)
+        return parts[-1] if parts else ""
+
+    def names_column(self, expression: Expression, names: Collection[str]) -> bool:
+        """Whether an expression reads a column of one of these names, or gives the name to one."""
+        return self.item_name(expression) in names or any(self.names_column(child, names) for child in self.children(expression))
+
+    def combines_rows(self, expression: Expression) -> bool:
+        """Whether an expression has an aggregate or window function."""
+        kind = self.kind(expression)
+        if kind in {"AggregateExpression", "WindowExpression", "UnresolvedWindowExpression"}:
+            return True
+        name = self.function_name(expression) if kind == "UnresolvedFunction" else ""
+        return (bool(name) and self._is_aggregate(name)) or any(self.combines_rows(child) for child in self.children(expression))
+
+    def _is_aggregate(self, name: str) -> bool:
+        found = self._session.sessionState().functionRegistry().lookupFunction(self._catalyst.FunctionIdentifier(name))
+        return bool(found.isDefined()) and str(found.get().getGroup()) == "agg_funcs"
+
+    def star(self) -> Expression:
+        return self._catalyst.analysis.UnresolvedStar(self.option(None))
+
+    def is_star_of(self, item: Expression, qualifier: Sequence[str]) -> bool:
+        """Whether an item is `*`, or `t.*` of the table with this qualifier."""
+        if not self.kind(item).startswith("UnresolvedStar"):
+            return False
+        target = self.items(item.target().get()) if item.target().isDefined() else []
+        return not target or (bool(qualifier) and str(target[-1]).lower() == qualifier[-1].lower())
+
+    def star_except(self, star: Expression, names: Iterable[str]) -> Expression:
+        """A star without these columns, beside those that it leaves out already."""
+        excluding = self.kind(star) == "UnresolvedStarExceptOrReplace"
+        known = [[str(part) for part in self.items(parts)] for parts in self.items(star.excepts())] if excluding else []
+        more = [[name] for name in names if [name] not in known]
+        replacements = star.replacements() if excluding else self.option(None)
+        columns = self.seq([self.seq(parts) for parts in (*known, *more)])
+        return self._catalyst.analysis.UnresolvedStarExceptOrReplace(star.target(), columns, replacements)
+
     # Joins in a parsed plan
 
     def joins(self, plan: Plan) -> list[Plan]:
@@ -201,7 +260,7 @@ class Bridge:
         relation = self.children(node)[0] if named else node
         if self.kind(relation) != "UnresolvedRelation":
             return "", ""
-        parts = [str(part) for part in self.items(relation.multipartIdentifier())]
+        parts = self.name_parts(relation)
         return ".".join(parts), str(node.identifier().name()) if named else parts[-1]
 
     def equality(self, join: Plan) -> tuple[Expression, Expression] | None:
