@@ -68,7 +68,7 @@ def test_trees_are_changed(bridge: Bridge) -> None:
     assert "UnresolvedRelation [t]" in str(bridge.replaced(plan, [(relation, named)])), "not in the subquery"
     assert len(list(bridge.expressions(plan))) == 3
     column, other = bridge.expression("a"), bridge.expression("z")
-    assert "'z + 1" in str(bridge.with_expressions(plan, [(column, other)]))
+    assert "'z + 1" in str(bridge.with_expressions_everywhere(plan, [(column, other)]))
     assert bridge.replaced_from_top(bridge.expression("a + a"), [(column, other)]).equals(bridge.expression("z + z"))
     (child,) = bridge.children(plan)
     assert bridge.with_children(plan, [bridge.children(child)[0]]).child().equals(bridge.children(child)[0])

@@ -163,7 +163,7 @@ class Bridge:
         for node in self.nodes(plan):
             yield from self.items(node.expressions())
 
-    def with_expressions(self, plan: Plan, pairs: Iterable[tuple[Expression, Expression]]) -> Plan:
+    def with_expressions_everywhere(self, plan: Plan, pairs: Iterable[tuple[Expression, Expression]]) -> Plan:
         """A plan with expressions replaced, also in its subqueries: from the top, as in `replaced_from_top`."""
         return plan.transformAllExpressionsWithSubqueries(self._function(pairs))
 

@@ -36,7 +36,7 @@ def rewrite_plan(bridge: Bridge, plan: Plan, rewrites: Rewrites) -> Plan:
     """A parsed plan with rewritten calls, also in its subqueries."""
     found = bridge.expressions(plan) if rewrites else ()
     pairs = [pair for expression in found for pair in _pairs(bridge, expression, rewrites)]
-    return bridge.with_expressions(plan, pairs) if pairs else plan
+    return bridge.with_expressions_everywhere(plan, pairs) if pairs else plan
 
 
 def rewrite_expression(bridge: Bridge, expression: Expression, rewrites: Rewrites) -> Expression:

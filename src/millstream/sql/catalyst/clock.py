@@ -21,7 +21,7 @@ def freeze(frame: DataFrame, time: str) -> DataFrame:
         return frame
     bridge = Bridge(frame.sparkSession)
     plan = bridge.analysed_as_is(frame)
-    return bridge.frame(bridge.with_expressions(plan, _literals(bridge, time))) if bridge.uses_clock(plan) else frame
+    return bridge.frame(bridge.with_expressions_everywhere(plan, _literals(bridge, time))) if bridge.uses_clock(plan) else frame
 
 
 def _literals(bridge: Bridge, time: str) -> Iterator[tuple[Expression, Expression]]:

@@ -68,7 +68,7 @@ def _lateral_view(bridge: Bridge, join: Plan, tables: Mapping[str, LookupTable],
     columns = ", ".join(map(quote_column, table.schema.names))
     view = f"{'OUTER ' if _OUTER[form] else ''}inline({naming(_ROWS, name)}({_KEY})) {quote_column(alias)} AS {columns}"
     (generate,) = bridge.children(bridge.parse(f"SELECT * FROM {_LEFT} LATERAL VIEW {view}"))
-    over = bridge.with_expressions(generate, [(bridge.expression(_KEY), key)])
+    over = bridge.with_expressions_everywhere(generate, [(bridge.expression(_KEY), key)])
     yield bridge.with_children(over, [left])
 
 
