@@ -1,10 +1,9 @@
-"""The golden queries, as streams in four epochs and more, equal the golden results."""
+"""The golden queries, as streams in six epochs and more, equal the golden results."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.conformance.goldens import LATER, golden, names, project, query, result
+from tests.conformance.goldens import CHANGED, golden, names, project, query, result
 
 from millstream.observe.report import Report
 from millstream.spec.files import load_pipeline
@@ -22,11 +21,11 @@ def ran(tmp_path_factory: pytest.TempPathFactory, spark: object) -> Path:
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         report: Report = SparkEngine(spark).run(load_pipeline(folder / "p.yaml"), RunOptions())  # type: ignore[arg-type]  # the warm session
-    assert all(facts.epochs >= 4 for facts in report.queries.values())
+    assert all(facts.epochs >= 6 for facts in report.queries.values())
     return folder
 
 
-@pytest.mark.parametrize("name", [name for name in names() if name not in LATER])
+@pytest.mark.parametrize("name", [name for name in names() if name not in CHANGED])
 def test_the_stream_gives_the_golden_result(ran: Path, name: str) -> None:
     assert result(ran, name) == golden(name)
 
@@ -45,20 +44,6 @@ def moved(tmp_path_factory: pytest.TempPathFactory, spark: object) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("name", [name for name in names() if name not in LATER and "window(" in query(name)])
+@pytest.mark.parametrize("name", [name for name in names() if name not in CHANGED and "window(" in query(name)])
 def test_windows_that_close_one_by_one_give_the_golden_result(moved: Path, name: str) -> None:
     assert result(moved, name) == golden(name)
-
-
-@pytest.mark.parametrize("name", [name for name in names() if name in LATER and not name.startswith("debezium")])
-def test_what_comes_later_is_refused_by_check(name: str, pipeline: Callable[..., object]) -> None:
-    from millstream.errors import SpecError
-
-    text = query(name).replace("\n", " ")
-    source = "{type: file, path: x, format: json, schema: {timestamp: timestamp, driver_id: int64, counter: int64, subtask_index: int64}}"
-    with pytest.raises(SpecError, match=r"MS030.*not supported yet"):
-        pipeline(f"""
-            sources: {{cars: {source}, impulse: {source}}}
-            transforms: {{later: {{type: sql, sql: "{text}"}}}}
-            sinks: {{out: {{type: blackhole, from: later}}}}
-        """)

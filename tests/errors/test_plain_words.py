@@ -101,26 +101,6 @@ def test_what_is_too_long_or_too_deep_is_told(inner: str) -> None:
     assert code == "MS004"
 
 
-@pytest.mark.parametrize(
-    ("sql", "way"),
-    [
-        ("SELECT id, count(*) AS n FROM r GROUP BY id HAVING count(*) > 1", "SELECT * FROM this WHERE"),
-        ("SELECT id FROM r LIMIT 3", "ROW_NUMBER"),
-        ("SELECT DISTINCT id FROM r", "type: dedup"),
-        ("SELECT avg(n) AS m FROM (SELECT id, count(*) AS n FROM r GROUP BY id)", "the same `window"),
-        ("SELECT id FROM r WHERE id IN (SELECT id FROM r)", "dynamic_table_check"),
-        ("SELECT id, (SELECT max(id) FROM r) AS m FROM r", "join by that window"),
-        ("SELECT r.id FROM r JOIN s ON r.id = s.id", "type: join"),
-    ],
-)
-def test_what_a_stream_cannot_answer_is_told_with_an_alternative(sql: str, way: str) -> None:
-    sources = "sources: {r: {type: memory, rows: [{id: 1}]}, s: {type: memory, rows: [{id: 1}]}}"
-    sinks = "\nsinks: {p: {type: print, from: a}, q: {type: print, from: s}}"
-    code, _, help_ = only(f"{sources}\ntransforms: {{a: {{type: sql, sql: '{sql}'}}}}{sinks}")
-    assert code == "MS030"
-    assert way in help_
-
-
 @pytest.mark.parametrize("code", ["ms24", "24", "MS024", "Ms-24"])
 def test_explain_takes_codes_as_people_write_them(code: str, capsys: pytest.CaptureFixture[str]) -> None:
     from millstream.cli.explain import explain

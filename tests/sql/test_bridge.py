@@ -62,7 +62,7 @@ def test_trees_are_changed(bridge: Bridge) -> None:
     plan = bridge.parse("SELECT a + 1 AS b FROM t WHERE a > (SELECT max(c) FROM t)")
     ((relation, _), *_) = bridge.relations(plan)
     frame = bridge.spark.sql("SELECT 1 AS a, 0 AS c")
-    named = bridge.named("t", bridge.analysed(frame), ["raw"])
+    named = bridge.named("raw.t", bridge.named_by(["a.b"], bridge.analysed(frame)))
     assert rows(bridge, bridge.replaced_everywhere(plan, [(relation, named)])) == [(2,)]
     assert rows(bridge, bridge.replaced_from_top_everywhere(plan, [(relation, named)])) == [(2,)]
     assert "UnresolvedRelation [t]" in str(bridge.replaced(plan, [(relation, named)])), "not in the subquery"
@@ -135,6 +135,27 @@ def test_plans_are_built(bridge: Bridge) -> None:
     hashes = bridge.project([bridge.alias(bridge.hash_of([key]), "h"), bridge.alias(bridge.hash_of([]), "z")], table)
     assert len({each for each, _ in rows(bridge, hashes)}) == 2
     assert bridge.frame(table).select(bridge.column(bridge.expression("id + 1L")).alias("x")).first() == (2,)
+
+
+def test_expressions_are_taken_apart_and_put_together(bridge: Bridge) -> None:
+    table = bridge.analysed(bridge.spark.sql(ROWS))
+    key, name = columns(bridge, table)
+    plan = bridge.with_tables(bridge.parse("SELECT a.t.id AS k FROM a.t WHERE id > 1 AND name = 'b'"), {"a.t": table})
+    assert rows(bridge, plan) == [(2,)]
+    (item,) = bridge.items(bridge.analysed(bridge.frame(plan)).projectList())
+    assert bridge.unnamed(item).semanticEquals(key) and bridge.unnamed(key) is key
+    assert (
+        len(bridge.conjuncts(bridge.expression("a AND b AND c OR d"))) == 1
+        and len(bridge.conjuncts(bridge.expression("a AND b AND c"))) == 3
+    )
+    assert bridge.substituted(bridge.make("IsNull", key), [(key, name)]).child().equals(name)
+    swapped = bridge.with_expressions(bridge.project([key], table), [(key, name)])
+    assert rows(bridge, swapped) == [("a",), ("b",), ("c",)]
+    assert bridge.resolved("1", key.dataType()).dataType().equals(key.dataType())
+    firsts = bridge.aggregate([key], [key, bridge.alias(bridge.first(name), "f")], table)
+    assert len(rows(bridge, firsts)) == 2
+    distinct = bridge.analysed(bridge.spark.sql(f"SELECT count(DISTINCT id) FROM ({ROWS})")).aggregateExpressions().apply(0).child()
+    assert not bridge.plain_aggregate(distinct, []).isDistinct()
 
 
 def test_what_the_planner_knows(bridge: Bridge) -> None:

@@ -23,17 +23,27 @@ def test_an_unknown_column_is_marked_in_the_text() -> None:
 
 
 @pytest.mark.parametrize(
-    ("query", "word"),
+    ("query", "kind"),
     [
-        ("SELECT user, count(*) AS n FROM raw.orders GROUP BY user HAVING count(*) > 1", "HAVING"),
-        ("SELECT DISTINCT user FROM raw.orders", "DISTINCT"),
-        ("SELECT id FROM raw.orders ORDER BY id", "ORDER BY"),
+        ("SELECT id FROM raw.orders WHERE amount > 1", "stateless"),
+        ("SELECT user, count(*) AS n FROM raw.orders GROUP BY user", "running"),
+        ("SELECT user, count(*) AS n FROM raw.orders GROUP BY user HAVING count(*) > 1", "incremental"),
+        ("SELECT DISTINCT user FROM raw.orders", "incremental"),
+        ("SELECT id FROM raw.orders ORDER BY id LIMIT 3", "incremental"),
+        ("SELECT id FROM raw.orders WHERE id IN (SELECT id FROM raw.orders)", "incremental"),
+        ("SELECT id FROM raw.orders TABLESAMPLE (10 PERCENT)", "refused"),
     ],
 )
-def test_queries_that_need_state_come_later(query: str, word: str) -> None:
-    (problem,) = Sql(sql=query).problems({"raw.orders": ORDERS}, Path())
-    assert problem.code == "MS030"
-    assert word in problem.message
+def test_how_a_query_runs_is_known_without_spark(query: str, kind: str) -> None:
+    sql = Sql(sql=query)
+    assert sql.kind == kind
+    assert [problem.code for problem in sql.problems({"raw.orders": ORDERS}, Path())] == (["MS030"] if kind == "refused" else [])
+
+
+def test_over_a_changelog_an_aggregate_is_kept_up_to_date() -> None:
+    totals = Sql(sql="SELECT user, count(*) AS n FROM raw.orders GROUP BY user").over(changes=True, state=False)
+    assert totals.kind == "incremental"
+    assert Sql(sql="SELECT id FROM raw.orders WHERE amount > 1").over(changes=True, state=False).kind == "stateless"
 
 
 def test_what_cannot_be_parsed_here_is_a_warning() -> None:

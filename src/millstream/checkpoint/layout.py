@@ -6,6 +6,7 @@
 <checkpoint>/_millstream/plans/<query>.json  the plans of its epochs
 <checkpoint>/_millstream/nodes/<node>/       files of a node: pinned files, schema
 <checkpoint>/_millstream/staged/<query>/     rows of nodes that cannot be computed twice
+<checkpoint>/_millstream/incremental/<query>/    the state of incremental nodes: a log of changes, and snapshots
 <checkpoint>/_millstream/delivered/<query>.json  which sinks receive every epoch, and since when
 <checkpoint>/_millstream/redelivery/         exists during a redelivery
 <checkpoint>/queries/<query>/                Spark's checkpoint: offsets, commits, state
@@ -86,6 +87,10 @@ class Checkpoint:
     def node(self, name: str) -> Storage:
         return self.storage.child(f"{OWN}/nodes/{name}")
 
+    def incremental(self, query: str) -> Storage:
+        """The state of a query's incremental nodes."""
+        return self.storage.child(f"{OWN}/incremental/{query}")
+
     def queries(self) -> list[str]:
         """Queries that have progress."""
         return self.storage.names("queries")
@@ -97,6 +102,7 @@ class Checkpoint:
         self.storage.delete(f"{OWN}/staged/{query}")
         self.storage.delete(f"{OWN}/finished/{query}.json")
         self.storage.delete(f"{OWN}/delivered/{query}.json")
+        self.storage.delete(f"{OWN}/incremental/{query}")
         for node in nodes:
             self.storage.delete(f"{OWN}/nodes/{node}")
 

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 from millstream.plan import types
 from millstream.plan.branches import branches_of
 from millstream.plan.components import Sink
+from millstream.plan.nodes import AnyNode, TransformNode
 from millstream.plan.paths import path_to_sink, paths_to_root, reads_of, tables_beside
 from millstream.plan.run_options import checkpoint_of
 from millstream.rules.real_time import promise
 from millstream.secrets import mask_option
 
 if TYPE_CHECKING:
-    from millstream.engine.offline.preview import PlanView
+    from millstream.engine.offline.preview import PlanView, QueryView
     from millstream.plan.cutting import QueryPlan
     from millstream.plan.settings import Settings
     from millstream.plan.topology import Connection, Topology
@@ -36,6 +37,11 @@ def document(seen: PlanView) -> dict[str, Any]:
                 "nodes": [node.name for node in query.plan.below],
                 "sinks": [node.name for node in query.plan.sinks],
                 "guarantees": guarantees(query.plan, seen.topology.settings),
+                "runs": {node.name: runs_as(node) for node in query.plan.nodes if node.kind == "transform"},
+                "operators": [
+                    {"kind": each.kind, "inputs": each.inputs, "key": each.key, "keeps": list(each.keeps)} for each in query.operators
+                ],
+                "result_key": list(query.key) if query.key is not None else None,
                 "stateful": [node.name for node in query.plan.above if node.stateful],
                 "output_mode": query.plan.output_mode,
                 "watermarks": {node.name: query.plan.delay_ms(node.name) for node in query.plan.clocks},
@@ -63,6 +69,7 @@ def text(seen: PlanView) -> str:
         lines += [f"  {path}" for path in _paths(query.plan)]
         lines += [f"  {name}: {promise.replace('_', ' ')}" for name, promise in guarantees(query.plan, seen.topology.settings).items()]
         lines += _state(query.plan)
+        lines += _incremental(query)
         lines += [f"  {name} looks up rows in {', '.join(tables)}" for name, tables in _tables(query.plan, seen.topology).items()]
         lines += [f"  {'!' if change.breaking else '~'} {change.text}" for change in query.changes]
         if any(change.breaking for change in query.changes):
@@ -117,11 +124,42 @@ def _state(plan: QueryPlan) -> list[str]:
     if not plan.stateful:
         return []
     nodes = ", ".join(node.name for node in plan.above if node.stateful)
-    mode = "each result once, when it has closed" if plan.output_mode == "append" else "a result again whenever it changes"
+    updates = plan.maintained or plan.output_mode == "update"
+    mode = "a result again whenever it changes" if updates else "each result once, when it has closed"
     clocks = [f"{node.name}.{node.options.event_time.column}" for node in plan.clocks if node.options.event_time]
     delays = [f"{clock} ({plan.delay_ms(node.name) / 1000:g} s behind)" for clock, node in zip(clocks, plan.clocks, strict=True)]
     held = "; held back until the bounded input ends" if plan.held and delays else ""
     return [f"  state in: {nodes}; {mode}", *([f"  watermark from: {', '.join(delays)}{held}"] if delays else [])]
+
+
+def runs_as(node: AnyNode) -> str:
+    """How Spark runs a transform: statelessly, with its own streaming operators, or from the changes of its inputs."""
+    if not isinstance(node, TransformNode) or not node.stateful:
+        return "stateless"
+    if node.component.incremental:
+        return "incremental"
+    return "native updating" if node.component.output_mode == "update" else "native"
+
+
+def _incremental(query: QueryView) -> list[str]:
+    """Why nodes are incremental, and the operators that keep the root's result up to date."""
+    reasons = [(node.name, node.component.why_incremental) for node in query.plan.maintained if node.component.incremental]
+    lines = [f"  {name} is incremental: {why}" if why else f"  {name} is incremental" for name, why in reasons]
+    names = {"input": "input {0}", "table": "table {0}"}
+    shown = [
+        (
+            names.get(each.kind, each.kind).format(each.inputs),
+            f"by {each.key}" if each.key else "",
+            f"keeps {' and '.join(each.keeps)}" if each.keeps else "",
+        )
+        for each in query.operators
+    ]
+    widths = [max((len(row[place]) for row in shown), default=0) for place in range(2)]
+    lines += [f"    {kind:<{widths[0]}}  {key:<{widths[1]}}  {keeps}".rstrip() for kind, key, keeps in shown]
+    if query.operators:
+        key = f"by {', '.join(query.key)}" if query.key else "of one row" if query.key is not None else "of whole rows"
+        lines.append(f"    {'result':<{widths[0]}}  changes {key}")
+    return lines
 
 
 def _columns(seen: PlanView) -> list[str]:

@@ -48,14 +48,12 @@ PLANS: dict[str, Code] = {
         "The message names the column and its type; cast it before.",
     ),
     "MS030": Code(
-        "a stream cannot answer this query yet",
-        "A windowed aggregate returns each window once, complete. Steps over it must work window by window (GROUP BY, PARTITION BY or a "
-        "join on the same window of both sides); ORDER BY and LIMIT would need all windows at once. Without a window, results "
-        "never become final: HAVING, conditions on totals, DISTINCT, joins and subqueries would need retractions, which "
-        "are not supported yet. "
-        "Totals must keep their group columns, so that later rows can replace earlier ones. `check` reports what the text "
-        "shows; Spark's own plan is checked before the first epoch, so that no result depends on epoch boundaries.",
-        "Group by `window(…)`, use the `join` or `dedup` transform, or do the last step where the results are read.",
+        "a stream cannot answer this query",
+        "Most queries run as streams, or are kept up to date from the changes of their inputs. Not supported are rows by chance "
+        "(TABLESAMPLE), recursion, sessions over rows that change, and values that differ each time (`now()`, `rand()`, `uuid()`) in a "
+        "query that is kept up to date: a row that was returned could not be removed again. `check` reports what the text shows; "
+        "Spark's own plan is checked before the first epoch, so that no result depends on epoch boundaries.",
+        "Compute such values in a node above, which is not kept up to date, or group by `window(…)`.",
     ),
     "MS031": Code(
         "the dead-letter sink does not exist",
@@ -147,6 +145,24 @@ PLANS: dict[str, Code] = {
         "Each query computes the conditions itself. Random values, the time and functions that vary give each query other results, "
         "so that a row could reach two branches or none.",
         "Read all branches below the same root, or compute the deciding value once, in a column that is written and read again.",
+    ),
+    "MS176": Code(
+        "two rows of a result share its primary key",
+        "The result of a query is kept up to date by its primary key: a new row replaces the row with the same key. The key was declared "
+        "with `primary_key`, and does not follow from the query, so it is checked in every epoch. Nothing of the epoch was written.",
+        "Declare columns that identify a row, or change the query so that they do.",
+    ),
+    "MS177": Code(
+        "a changelog without a primary key",
+        "A query that is kept up to date applies the changes of its inputs to rows, and finds them by their primary key.",
+        "Add `primary_key` to the node whose rows are the changelog.",
+    ),
+    "MS178": Code(
+        "a sink with another key than the changes that it receives",
+        "A change replaces or removes the row with its key. If a sink applies it by other columns, a row whose value in these columns "
+        "changed would stay in the target beside the new one.",
+        "Use the key of the changes as the sink's `primary_key`. If other columns identify a row too, declare them as `primary_key` of the "
+        "node whose result is kept up to date; that is checked while it runs.",
     ),
     "MS175": Code(
         "`collect()` of an input that never ends",

@@ -18,6 +18,11 @@ from millstream.plan.run_options import checkpoint_of
 from millstream.plan.topology import Topology
 from millstream.secrets import Secret
 
+_INCREMENTAL = {
+    "spark.serializer": "org.apache.spark.serializer.KryoSerializer",  # rows are held as they come, without a copy
+    "spark.sql.codegen.cache.maxEntries": "5000",  # a few operators have more than Spark's 100 classes: all would be compiled every epoch
+}
+
 
 def open_session(
     topology: Topology,
@@ -59,6 +64,8 @@ def session_options(topology: Topology, queries: tuple[QueryPlan, ...], keeps_st
     conf |= _redaction_conf(settings.spark)
     if settings.state_partitions:
         conf.setdefault("spark.sql.shuffle.partitions", str(settings.state_partitions))
+    if any(query.maintained for query in queries):
+        conf = {**_INCREMENTAL, **conf}
     if keeps_state and is_local_master(settings.master):
         conf = {**local_files.CONF, **conf}
     return SessionOptions(

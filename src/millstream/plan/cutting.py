@@ -65,12 +65,32 @@ class QueryPlan:
 
     @cached_property
     def output_mode(self) -> OutputMode:
+        if self.maintained:
+            return "append"
         return self.root.component.output_mode if isinstance(self.root, TransformNode) else "append"
+
+    @cached_property
+    def maintained(self) -> tuple[TransformNode, ...]:
+        """The nodes above the root whose results are kept up to date from changes: incremental ones, nodes that Spark cannot chain with
+        them, and everything below these. Empty when no node is incremental.
+        """
+        found: dict[str, TransformNode] = {}
+        for node in self.above if any(_is_incremental(node) for node in self.above) else ():
+            if isinstance(node, TransformNode) and (_is_updating(node) or any(name in found for name in node.inputs)):
+                found[node.name] = node
+        return tuple(found.values())
+
+    @cached_property
+    def feeding(self) -> tuple[str, ...]:
+        """The nodes that the maintained ones read, and that are not maintained."""
+        own = {node.name for node in self.maintained}
+        return tuple(dict.fromkeys(name for node in self.maintained for name in node.inputs if name not in own))
 
     @cached_property
     def clocks(self) -> tuple[StreamNode, ...]:
         """The nodes whose event time applies here: the last declared ones above stateful nodes."""
-        found = {name for node in self.above if node.stateful for name in self._clocks_above(node)}
+        waiting = [node for node in self.above if node.stateful and node not in self.maintained]
+        found = {name for node in waiting for name in self._clocks_above(node)}
         return tuple(node for node in self.above if node.name in found)
 
     @cached_property
@@ -116,7 +136,9 @@ class QueryPlan:
         """The nodes of the streaming plan: those above the root, and the steps that joined."""
         joined: list[TransformNode] = []
         node: StreamNode = self.root
-        while self.fuses_below_root and not _has_tail(node) and not node.isolates and self.consumers(node.name) == 1:
+        while (
+            self.fuses_below_root and not self.maintained and not _has_tail(node) and not node.isolates and self.consumers(node.name) == 1
+        ):
             following = next((step for step in self.below if node.name in step.inputs and not step.isolates), None)
             if following is None or following.component.rebuilt_per_epoch:
                 break
@@ -147,7 +169,8 @@ class QueryPlan:
     @cached_property
     def reporting_late(self) -> tuple[TransformNode, ...]:
         """The stateful nodes whose late rows this query reports: those that read rows, and not results of other stateful nodes."""
-        found = [node for node in self.above if isinstance(node, TransformNode) and node.stateful and node.name in self.owned]
+        waiting = [node for node in self.above if isinstance(node, TransformNode) and node.stateful and node not in self.maintained]
+        found = [node for node in waiting if node.name in self.owned]
         return tuple(node for node in found if isinstance(node.component, Windowed) and not self._has_state_above(node))
 
     @cached_property
@@ -215,6 +238,15 @@ def root_of(topology: Topology, name: str) -> AnyNode:
 
 def _reads(node: StreamNode, name: str) -> int:
     return node.component.reads(name, node.isolates) if isinstance(node, TransformNode) else 1
+
+
+def _is_incremental(node: StreamNode) -> bool:
+    return isinstance(node, TransformNode) and node.component.incremental
+
+
+def _is_updating(node: TransformNode) -> bool:
+    """Whether a node's results change, or need a step per epoch: no other streaming operator of Spark can read them."""
+    return node.component.incremental or (node.stateful and node.component.output_mode == "update") or node.has_tail
 
 
 def _has_tail(node: StreamNode) -> bool:

@@ -14,6 +14,7 @@ from millstream.plan.declarations import UserFunction
 from millstream.plan.lookup_tables import fills, with_tables
 from millstream.plan.nodes import AnyNode, SinkNode, SourceNode, TransformNode
 from millstream.plan.settings import Settings
+from millstream.plan.surroundings import with_surroundings
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ class Topology:
     """setting → where its value comes from: flag, environment, millstream.yaml, pipeline, default"""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "nodes", with_tables(self.nodes))
+        object.__setattr__(self, "nodes", with_surroundings(with_tables(self.nodes)))
 
     def __repr__(self) -> str:
         """Names and inputs; `to_yaml()` writes everything."""

@@ -50,7 +50,7 @@ def stateful_nodes_have_event_time(topology: Topology, schemas: Schemas) -> Iter
 
 def state_is_not_over_changelogs(topology: Topology, schemas: Schemas) -> Iterator[Diagnostic]:
     for node in topology.nodes:
-        if not node.stateful:
+        if not node.stateful or _is_incremental(node):
             continue
         updating = [above.name for above in topology.up_to(node.name)[:-1] if _updates(above)]
         for name in node.inputs:
@@ -65,6 +65,7 @@ def totals_are_over_rows(topology: Topology, schemas: Schemas) -> Iterator[Diagn
     """Spark supports no running totals over another stateful operator."""
     for node in topology.nodes:
         above = [parent for parent in topology.up_to(node.name)[:-1] if parent.stateful] if _updates(node) else []
+        above = [parent for parent in above if not _is_incremental(parent)]
         if above and not any(_updates(parent) for parent in above):
             message = f"`{node.name}` keeps running totals over `{above[-1].name}`, which keeps state itself: that is not supported yet"
             help_ = "aggregate by window (`type: window`, or `GROUP BY window(…)`), or write the rows of the first node and read them again"
@@ -74,8 +75,8 @@ def totals_are_over_rows(topology: Topology, schemas: Schemas) -> Iterator[Diagn
 def finished_nodes_come_last(topology: Topology, schemas: Schemas) -> Iterator[Diagnostic]:
     for node in topology.nodes:
         above = topology.up_to(node.name)[:-1] if node.stateful or len(node.inputs) > 1 else ()
-        for parent in above:
-            if isinstance(parent, TransformNode) and parent.has_tail:
+        for parent in above if not _is_incremental(node) else ():
+            if isinstance(parent, TransformNode) and parent.has_tail and not parent.component.incremental:
                 message = f"`{node.name}` cannot read `{parent.name}`, whose results are made epoch by epoch"
                 yield Diagnostic(
                     "MS036",
@@ -113,3 +114,7 @@ def _time_column(schema: pa.Schema | None) -> str:
 
 def _updates(node: AnyNode) -> bool:
     return isinstance(node, TransformNode) and node.stateful and node.component.output_mode == "update"
+
+
+def _is_incremental(node: AnyNode) -> bool:
+    return isinstance(node, TransformNode) and node.component.incremental

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from functools import reduce
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, NamedTuple, Self
 
 import pyarrow as pa
 from pydantic import Field, PrivateAttr
@@ -18,7 +18,7 @@ from sqlglot import exp
 
 from millstream.errors import Diagnostic, RunError
 from millstream.lookups.sql_functions import function_name, key_problems, table_functions_registered
-from millstream.plan.changelog import OP, kept_columns
+from millstream.plan.changelog import OP, OPS, SEQUENCE, kept_columns, op_of
 from millstream.plan.components import EpochTail, NamesInputs, NodeContext, OutputMode, Problem, TextPlace, TransformRun, Windowed
 from millstream.plan.error_policy import dead_letter_sink_of
 from millstream.plan.lookup_tables import LookupTable
@@ -77,6 +77,8 @@ class Sql(NamesInputs, EpochTail, Windowed):
     sql: Annotated[str, Field(min_length=1)]
     """The query."""
     _tables: dict[str, LookupTable] = PrivateAttr(default_factory=dict)
+    _over: tuple[bool, bool] = PrivateAttr(default=(False, False))
+    """Whether an input is a changelog, and whether a node above keeps state."""
 
     @property
     def lookups(self) -> Mapping[str, LookupTable]:
@@ -90,13 +92,48 @@ class Sql(NamesInputs, EpochTail, Windowed):
         copy._tables = dict(tables)
         return copy
 
+    def over(self, *, changes: bool, state: bool) -> Self:
+        if (changes, state) == self._over:
+            return self
+        copy = self.model_copy()
+        copy._over = (changes, state)
+        return copy
+
+    @property
+    def kind(self) -> Literal["stateless", "windowed", "running", "incremental", "refused"]:
+        """How the query runs."""
+        kind, (changes, state) = self.split.kind, self._over
+        if kind in {"stateless", "refused"} and not (kind == "stateless" and self._multiplies):
+            return kind
+        applied = changes and not names_op(self.sql)
+        return "incremental" if applied or (state and kind == "running") else kind
+
+    @property
+    def _multiplies(self) -> bool:
+        """Whether one row may become several."""
+        tree = self.query.tree
+        return bool(_MULTIPLYING.search(self.sql)) or (tree is not None and tree.find(exp.Lateral, exp.Unnest) is not None)
+
+    @property
+    def incremental(self) -> bool:
+        return self.kind == "incremental"
+
+    @property
+    def why_incremental(self) -> str:
+        if not self.incremental:
+            return ""
+        refusal = self.split.refusal
+        if refusal is not None and self.split.kind == "incremental":
+            return refusal.reason.replace(" is not supported yet", "").replace(" without a window", "")
+        return "an input is a changelog" if self._over[0] else "totals over a node that keeps state"
+
     def with_node_names(self, names: Iterable[str]) -> Self:
         text = self.query.with_node_names(names)
         return self if text == self.sql else self.model_copy(update={"sql": text})
 
     @property
     def waits(self) -> bool:
-        return self.split.kind != "stateless"
+        return self.kind not in {"stateless", "incremental"}
 
     @property
     def lookup_names(self) -> tuple[str, ...]:
@@ -128,35 +165,44 @@ class Sql(NamesInputs, EpochTail, Windowed):
 
     @property
     def stateful(self) -> bool:
-        return self.split.kind in {"windowed", "running"}
+        return self.kind in {"windowed", "running", "incremental"}
+
+    @property
+    def needs_event_time(self) -> bool:
+        return self.kind == "windowed"
 
     @property
     def output_mode(self) -> OutputMode:
-        return "update" if self.split.kind == "running" else "append"
+        return "update" if self.kind == "running" else "append"
 
     @property
     def result_key(self) -> tuple[str, ...]:
         tree = without_joins(self.sql, frozenset(self._tables)).tree
-        return totals_key(tree, self.split.selects[0]) or () if self.split.kind == "running" and tree is not None else ()
+        return totals_key(tree, self.split.selects[0]) or () if self.kind == "running" and tree is not None else ()
 
     @property
     def has_tail(self) -> bool:
-        return bool(self.split.rest)
+        return bool(self.split.rest) and self.kind == "windowed"
 
     def tables(self) -> tuple[str, ...]:
         return self.query.tables
 
     def closes(self, input_name: str, event_time: str) -> str:
-        return closes(self.split, input_name)
+        return closes(self.split, input_name) if self.kind == "windowed" else ""
 
     def reads(self, input_name: str, isolating: bool) -> int:
-        texts = self.split.parts or (self.sql,)
+        texts = self.split.parts if self.split.parts and not self.incremental else (self.sql,)
         return max(1, sum(reference.name == input_name for text in texts for reference in parse_query(text).references))
 
     def output(self, inputs: Mapping[str, pa.Schema | None]) -> pa.Schema | None:
+        if self.incremental:
+            return self._changes_of(analyse(self.query, {name: _table(schema) for name, schema in inputs.items()}).output)
         found = analyse(self.query, inputs).output
         schema = with_carried_columns(self.query, found, inputs) if found is not None else None
-        return schema.append(pa.field(OP, pa.string())) if schema is not None and self.split.kind == "running" else schema
+        return self._changes_of(schema) if self.kind == "running" else schema
+
+    def _changes_of(self, schema: pa.Schema | None) -> pa.Schema | None:
+        return schema.append(pa.field(OP, pa.string())) if schema is not None else None
 
     def problems(self, inputs: Mapping[str, pa.Schema | None], directory: Path) -> list[Problem]:
         query = self.query
@@ -166,7 +212,11 @@ class Sql(NamesInputs, EpochTail, Windowed):
             return [_at_place(Problem("MS162", each.message, "sql", each.help), each.place) for each in foreign]
         if wrong := list(table_problems(self.sql, self._tables)):
             return wrong
-        if refusal := self.split.refusal:
+        if self.incremental and uses(self.sql, self._tables):
+            help_ = "look rows up in a query of its own, before or after this one"
+            return [Problem("MS030", "a dynamic table in a query that is kept up to date is not supported yet", "sql", help_)]
+        refusal = self.split.refusal if self.kind == "refused" else None
+        if refusal:
             return [_at_place(Problem("MS030", refusal.reason, "sql", alternative_to(refusal.reason)), refusal.place)]
         if dead_letter_sink_of(self.late) and self.stateful and not any(self.closes(name, "") for name in self.tables()):
             help_ = "group by `window(column, 'size')` of a plain SELECT, or use a `window` transform"
@@ -212,13 +262,16 @@ class SqlRun(TransformRun):
         self.sql = transform
         self._carriers: list[Carriers] = []
         """For each part of a windowed query, the columns with its window; empty after they were checked."""
-        self._parsed: dict[str, _Parsed] = {}
-        """Text → its plan, which is the same for every epoch."""
+        self._parsed: dict[tuple[str, bool], _Parsed] = {}
+        """Text, and whether it is over whole tables → its plan, which is the same for every epoch."""
 
     def apply(self, frames: Mapping[str, DataFrame], context: NodeContext) -> DataFrame:
         from pyspark.sql import functions as F
 
         sql, split = self.sql, self.sql.split
+        if context.relational or sql.incremental:
+            result = self._run(sql.sql, frames, context, rewrites=stream_aggregates(distinct=False))
+            return result if context.relational else result.withColumn(OP, F.lit("u"))
         changes = {name: kept_columns(frame.columns) for name, frame in frames.items()}
         parts, carried = split.parts or (sql.sql,), {} if split.parts else changes
         results = [self._run(part, frames, context, carried, stream_aggregates() if sql.stateful else {}) for part in parts]
@@ -230,11 +283,13 @@ class SqlRun(TransformRun):
         if split.kind == "running":
             _require_key(result, sql.result_key, context)
         if any(changes.values()) and not names_op(sql.sql):
-            _require_changes(self._parsed[parts[0]].carrying, changes, result.columns, context)
+            _require_changes(self._parsed[parts[0], context.relational].carrying, changes, result.columns, context)
         result = result.withColumn(OP, F.lit("u")) if split.kind == "running" else result
         return isolate_rejects(result, context.name) if context.isolate else result
 
     def finish(self, frame: DataFrame, context: NodeContext) -> DataFrame:
+        if self.sql.incremental:  # a preview: nothing is left to do
+            return frame
         split = self.sql.split
         parts = {f"{PART}{index}": frame.where(f"_part = {index}").select(f"_p{index}.*") for index in range(len(split.parts))}
         result = self._run(split.rest, parts, context)
@@ -254,9 +309,10 @@ class SqlRun(TransformRun):
         """The result of a query over frames, which are its tables."""
         bridge = Bridge(next(iter(frames.values())).sparkSession)
         context.record_sql(text)
-        if text not in self._parsed:
-            self._parsed[text] = self._parse(bridge, text, changes, {**rewrites, **collecting(context.aggregates)})
-        parsed = self._parsed[text]
+        key = (text, context.relational)
+        if key not in self._parsed:
+            self._parsed[key] = self._parse(bridge, text, changes, {**rewrites, **collecting(context.aggregates)})
+        parsed = self._parsed[key]
         inputs = {name: names.Input(frame, _alias(context.name, name)) for name, frame in frames.items()}
         with table_functions_registered(bridge.spark, parsed.functions, self.sql.lookups, context):
             return freeze(bridge.frame(names.bind(bridge, parsed.carrying.plan, inputs)), context.clock)
@@ -302,6 +358,13 @@ def _require_changes(carrying: Carrying, changes: Mapping[str, Carried], columns
     if reason := lost(carrying, changes, columns):
         help_ = "write it as plain SELECTs, or use `_op` in it to handle updates and deletes yourself"
         raise RunError(Diagnostic("MS030", f"`{context.name}`: {reason}", help=help_))
+
+
+def _table(schema: pa.Schema | None) -> pa.Schema | None:
+    """The columns of the table that a changelog describes."""
+    if schema is None or not op_of(schema.names):
+        return schema
+    return pa.schema([field for field in schema if field.name not in {*OPS, SEQUENCE}])
 
 
 def _union_parts(parts: list[DataFrame]) -> DataFrame:

@@ -68,6 +68,10 @@ class KafkaSource(KafkaSourceOptions, Source):
     def bounded(self) -> bool:
         return isinstance(self.mode, BoundedMode)
 
+    @property
+    def emits_changes(self) -> bool:
+        return bool(self.envelope or self.operation_header or self.tombstones == "delete")
+
     def output(self) -> pa.Schema | None:
         if file_problem(self):
             return None
@@ -75,8 +79,7 @@ class KafkaSource(KafkaSourceOptions, Source):
         return None if any(unknown) else self.columns_of(types.schema(self.key or {}), self.values())
 
     def columns_of(self, key: pa.Schema, value: pa.Schema) -> pa.Schema:
-        changes = self.envelope or self.operation_header or self.tombstones == "delete"
-        more = dict(CHANGES) if changes else {}
+        more = dict(CHANGES) if self.emits_changes else {}
         more |= {TRACE: "string"} if self.trace_context else {}
         more |= METADATA if self.include_metadata else {}
         return pa.schema([*key, *value, *types.schema(more)])

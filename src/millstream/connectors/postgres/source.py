@@ -90,6 +90,10 @@ class PostgresSource(PostgresSourceOptions, ArrowSource):
         return isinstance(self.mode, CdcMode)
 
     @property
+    def emits_changes(self) -> bool:
+        return isinstance(self.mode, CdcMode)
+
+    @property
     def rereads(self) -> bool:
         return not isinstance(self.mode, CdcMode)  # an advanced slot no longer has earlier changes
 

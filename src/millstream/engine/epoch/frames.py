@@ -20,6 +20,7 @@ from millstream.checkpoint.layout import OffsetEntry
 from millstream.engine.epoch.counts import Tally, count_rejects
 from millstream.engine.epoch.last_per_key import last_per_key
 from millstream.engine.epoch.staging import stage_once
+from millstream.engine.incremental.maintenance import Maintenance
 from millstream.engine.lowering.nodes import REJECT_TYPE, Lowering, accepted_rows, finish, named_reject, visible
 from millstream.engine.time.late_rows import Lateness
 from millstream.engine.time.operators import Operators
@@ -43,9 +44,10 @@ class EpochFrames:
         clock: str,
         operators: Callable[[], Operators] | None = None,
         accepts: bool = False,
+        maintenance: Maintenance | None = None,
     ) -> None:
         self._plan, self._lowering, self._epoch, self._entry, self._clock = plan, lowering, epoch, entry, clock
-        self._find_operators, self._source, self._accepts = operators, root, accepts
+        self._find_operators, self._source, self._accepts, self._maintenance = operators, root, accepts, maintenance
         self._spark, self._stream_end = root.sparkSession, plan.stream_end.name
         self._full: dict[str, DataFrame] = {}
         self._persisted: list[DataFrame] = []
@@ -147,10 +149,27 @@ class EpochFrames:
 
     def _adopt_root(self, root: DataFrame) -> None:
         node = self._plan.stream_end
+        if self._maintenance is not None:
+            self._full[node.name] = self._observe(node.name, self._maintained(self._maintenance, root))
+            self.scans = 1
+            self._materialised.add(node.name)
+            return
         root = finish(node, root, self._lowering, self._clock)
         if node.isolates and not self._plan.tagged:
             root = _with_node_name(root, node)
         self._full[node.name] = self._persist_or_stage(node, self._observe(node.name, root))
+
+    def _maintained(self, maintenance: Maintenance, arrived: DataFrame) -> DataFrame:
+        """The changes of an incremental root, and the rejects that arrived with its rows. The changes are held: several readers do not
+        compute them twice.
+        """
+        if not self._plan.tagged:
+            return maintenance.step(arrived, self._epoch, self._entry.digest)
+        arrived = arrived.persist()
+        self._persisted.append(arrived)
+        changes = maintenance.step(accepted_rows(arrived), self._epoch, self._entry.digest)
+        rows = changes.withColumn(REJECT, F.lit(None).cast(REJECT_TYPE))
+        return rows.unionByName(arrived.where(F.col(REJECT).isNotNull()).select(REJECT), allowMissingColumns=True)
 
     def _rejects(self, node: AnyNode) -> bool:
         """Whether a node's frame contains rejects. Asking Spark for the columns would cost milliseconds per epoch."""

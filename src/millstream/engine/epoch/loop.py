@@ -26,6 +26,7 @@ from millstream.engine.epoch.ledgers import Ledgers
 from millstream.engine.epoch.offsets import begin_of, lost_rows, offsets_of
 from millstream.engine.epoch.staged import StagedEpoch, StagedSink, commit_group
 from millstream.engine.epoch.status import FinishedEpoch, LoopStatus, PlannedEpoch, QueryHandle, Repetition
+from millstream.engine.incremental.maintenance import Maintenance
 from millstream.engine.lowering.functions import register
 from millstream.engine.lowering.nodes import Lowering
 from millstream.engine.time.operators import Operators
@@ -56,6 +57,8 @@ class EpochLoop:
     repetition: Repetition = Repetition()
     watermarks: Watermarks | None = None
     """For queries that use event time."""
+    maintenance: Maintenance | None = None
+    """For queries whose root is incremental."""
     query: QueryHandle = field(default_factory=QueryHandle)
     status: LoopStatus = field(default_factory=LoopStatus)
     ledgers: Ledgers = field(init=False)
@@ -92,12 +95,16 @@ class EpochLoop:
                 late = frames.late.counts() if frames.late else {}
                 watermark = self._advance_watermark(frames, epoch) if self.watermarks else None
                 self.durability.sync_state()
+                if self.maintenance is not None:
+                    self.maintenance.write(number, epoch.entry.digest)
                 self.lowering.checkpoint.require_lease()
             self._commit(staged)
         finally:
             frames.release()
         facts = EpochFacts(epoch.plan.name, number, time.monotonic() - started, {}, rejected, (), (), late, watermark, lost)
         self._finish(epoch, frames, staged, facts)
+        if self.maintenance is not None:
+            self.maintenance.finish(number, epoch.entry.digest)
 
     def _load_plan(self, number: int) -> PlannedEpoch:
         accepts = self.repetition.accepts and number == self.repetition.epoch
@@ -146,7 +153,9 @@ class EpochLoop:
 
     def _frames(self, epoch: PlannedEpoch, frame: DataFrame) -> EpochFrames:
         operators = self._operators if self.watermarks else None
-        return EpochFrames(epoch.plan, frame, self.lowering, epoch.number, epoch.entry, epoch.clock, operators, epoch.accepts)
+        return EpochFrames(
+            epoch.plan, frame, self.lowering, epoch.number, epoch.entry, epoch.clock, operators, epoch.accepts, self.maintenance
+        )
 
     def _operators(self) -> Operators:
         return Operators(self.query.get())

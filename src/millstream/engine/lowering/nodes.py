@@ -18,6 +18,10 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from millstream.checkpoint.layout import Checkpoint
+from millstream.engine.incremental.arrivals import Feed, arrivals
+from millstream.engine.incremental.maintenance import Maintenance
+from millstream.engine.incremental.operators.base import Operator
+from millstream.engine.incremental.relations import Refused
 from millstream.engine.lowering.event_time import watermark_id, with_event_time, with_watermark
 from millstream.engine.lowering.runs import NodeRuns
 from millstream.errors import Diagnostic, RunError
@@ -82,7 +86,10 @@ class Lowering:
         frames: dict[str, DataFrame] = {}
         rejects: list[DataFrame] = []
         clocks: dict[str, str] = {}
+        maintained = {node.name for node in plan.maintained}
         for node in plan.streamed:
+            if node.name in maintained:
+                continue
             inputs = {name: visible(frames[name], plan.node(name), node) for name in node.inputs}
             event_times = {name: plan.event_time_of(name) for name in node.inputs}
             frame = self.lower(node, self._with_aliases(node, inputs), self.spark, event_times=event_times, watched=node in plan.clocks)
@@ -94,8 +101,73 @@ class Lowering:
             if node in plan.clocks:
                 frames[node.name] = with_watermark(frames[node.name], node, plan.delay_ms(node.name), plan.held)
                 clocks[watermark_id(frames[node.name])] = node.name
+        if maintained:
+            return self._maintained_stream(plan, frames, rejects, clocks)
         root = frames[plan.stream_end.name]
         return Stream(_union_with_rejects(root, plan.root, rejects) if rejects else root, clocks)
+
+    def _maintained_stream(
+        self, plan: QueryPlan, frames: Mapping[str, DataFrame], rejects: list[DataFrame], clocks: Mapping[str, str]
+    ) -> Stream:
+        """The rows that arrive at the maintained nodes, and what keeps the root's result up to date."""
+        arriving = {name: visible(frames[name], plan.node(name)) for name in plan.feeding}
+        feeds = {name: Feed(frame.schema, self._table_key(plan.node(name), frame)) for name, frame in arriving.items()}
+        root, stream = plan.root, arrivals(arriving)
+        try:
+            maintenance = self._maintenance(plan, stream, feeds)
+            maintenance.prepare(root.options.primary_key, [sink.options.primary_key for sink in plan.sinks if root.name in sink.inputs])
+        except Refused as refused:
+            _require(Refusal(refused.reason, refused.origin), root)
+            raise
+        self.keys[root.name] = maintenance.key or ()
+        return Stream(_union_with_rejects(stream, None, rejects) if rejects else stream, clocks, maintenance)
+
+    def _maintenance(self, plan: QueryPlan, stream: DataFrame, feeds: Mapping[str, Feed]) -> Maintenance:
+        partitions = int(self.spark.conf.get("spark.sql.shuffle.partitions") or 1)
+        storage = self.checkpoint.incremental(plan.name)
+        return Maintenance(plan.name, stream, feeds, lambda tables: self._relate(plan, tables), storage, partitions)
+
+    def preview_operators(self, plan: QueryPlan, frames: Mapping[str, DataFrame]) -> tuple[list[Operator], tuple[str, ...] | None]:
+        """The incremental operators of a query, and the key of its result, from frames without rows."""
+        arriving = {name: visible(frames[name], plan.node(name)) for name in plan.feeding}
+        feeds = {name: Feed(frame.schema, self._table_key(plan.node(name), frame)) for name, frame in arriving.items()}
+        try:
+            view = self._maintenance(plan, next(iter(arriving.values())), feeds).view
+        except Refused as refused:
+            _require(Refusal(refused.reason, refused.origin), plan.root)
+            raise
+        found = view.find_keys()
+        return view.operators, plan.root.options.primary_key or (found[0] if found else None)
+
+    def _require_own_key(self, root: AnyNode, sink: SinkNode) -> None:
+        """A sink must apply changes by the key that they have: with another key, rows whose key value changes would stay behind."""
+        wanted, own = sink.options.primary_key, self.keys.get(sink.inputs[0], ())
+        if wanted and set(wanted) != set(own):
+            has = f"its changes have the key `{', '.join(own)}`" if own else "its rows have no key that follows from the query"
+            message = f"sink `{sink.name}` has the primary key `{', '.join(wanted)}`; `{root.name}` is kept up to date, and {has}"
+            help_ = f"use that key, or add `primary_key: [{', '.join(wanted)}]` to `{root.name}` if no two of its rows share it"
+            raise RunError(Diagnostic("MS178", message, sink.place("primary_key"), help=help_))
+
+    def _table_key(self, node: AnyNode, frame: DataFrame) -> tuple[str, ...]:
+        """The key of a node, which a changelog needs to be a table."""
+        key = self.keys.get(node.name, ())
+        if not key and op_of(frame.columns):
+            message = f"`{node.name}` is a changelog without a primary key, so its changes cannot be applied to rows"
+            raise RunError(Diagnostic("MS177", message, node.span, help=f"add `primary_key: COLUMN` to `{node.name}`"))
+        return key
+
+    def _relate(self, plan: QueryPlan, tables: Mapping[str, DataFrame]) -> DataFrame:
+        """The root's result as a function of whole tables."""
+        frames = dict(tables)
+        for node in plan.maintained:
+            if node.isolates or node.options.event_time:
+                option = "on_error" if node.isolates else "event_time"
+                message = f"`{node.name}`: `{option}` is not supported in a query that is kept up to date"
+                raise RunError(Diagnostic("MS030", message, node.place(option), help=f"set it on a node above `{node.name}`"))
+            run, context = self.transform(node), replace(self.context(node), relational=True, isolate=False)
+            with _report_at(node):
+                frames[node.name] = run.apply({name: frames[name] for name in node.inputs}, context)
+        return frames[plan.root.name]
 
     def examine(self, plan: QueryPlan, stream: Stream) -> None:
         """Build the per-epoch nodes once without rows. Steps that must not run per epoch, and changelogs that a sink cannot apply, are
@@ -104,7 +176,8 @@ class Lowering:
         stream_end = plan.stream_end
         empty = self.spark.createDataFrame([], stream.frame.schema)
         with _report_at(stream_end):
-            root = finish(stream_end, empty, self, _NO_TIME)
+            kept = stream.maintenance
+            root = kept.view.empty_result(self.spark) if kept else finish(stream_end, empty, self, _NO_TIME)
         frames = {stream_end.name: accepted_rows(root) if REJECT in root.columns else root}
         for node in plan.below:
             if node.name not in frames and all(name in frames for name in node.inputs):
@@ -112,6 +185,8 @@ class Lowering:
                 frame = self.lower(node, inputs, self.spark, _NO_TIME)
                 frames[node.name] = accepted_rows(frame) if REJECT in frame.columns else frame
         for sink in plan.sinks:
+            if kept and sink.inputs and sink.inputs[0] in frames and op_of(frames[sink.inputs[0]].columns):
+                self._require_own_key(plan.root, sink)
             run = self.sink(sink)
             if sink.inputs and sink.inputs[0] in frames and isinstance(run, KeepsLastPerKey):
                 with _report_at(sink):
@@ -246,6 +321,8 @@ class Stream:
     frame: DataFrame
     clocks: Mapping[str, str]
     """Spark's identifier of a watermark → the node that declares it"""
+    maintenance: Maintenance | None = None
+    """What keeps the root's result up to date, if it is incremental."""
 
 
 def input_alias(node: str, name: str) -> str:
@@ -286,8 +363,8 @@ def named_reject(node: AnyNode) -> Column:
     return F.struct(F.lit(node.name).alias("node"), F.col(f"{REJECT}.raw"), F.col(f"{REJECT}.error"))
 
 
-def _union_with_rejects(root: DataFrame, node: AnyNode, rejects: list[DataFrame]) -> DataFrame:
-    """The root's rows, its own rejects, and the rejects from above it."""
-    own = F.when(F.col(REJECT).isNotNull(), named_reject(node)) if node.isolates else F.lit(None)
+def _union_with_rejects(root: DataFrame, node: AnyNode | None, rejects: list[DataFrame]) -> DataFrame:
+    """The root's rows, its own rejects if `node` is the root, and the rejects from above it."""
+    own = F.when(F.col(REJECT).isNotNull(), named_reject(node)) if node is not None and node.isolates else F.lit(None)
     rows = root.withColumn(REJECT, own.cast(REJECT_TYPE))
     return reduce(lambda left, right: left.unionByName(right, allowMissingColumns=True), rejects, rows)

@@ -5,7 +5,9 @@ Every transform is built on empty frames with its inputs' schemas, so that Spark
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -25,6 +27,11 @@ from millstream.plan.topology import Topology
 from millstream.rules import check
 from millstream.secrets import Redactor
 
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from millstream.engine.lowering.nodes import Lowering
+
 
 @dataclass(frozen=True, slots=True)
 class QueryView:
@@ -33,6 +40,20 @@ class QueryView:
     plan: QueryPlan
     committed: int
     changes: tuple[Change, ...]
+    operators: tuple[OperatorView, ...] = ()
+    """The operators that keep the root's result up to date, inputs first; empty if it is not incremental or was not analysed."""
+    key: tuple[str, ...] | None = None
+    """The columns that identify a row of that result."""
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorView:
+    """One incremental operator."""
+
+    kind: str
+    inputs: str
+    key: str
+    keeps: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,20 +72,41 @@ def view(topology: Topology, analyse: bool = True) -> PlanView:
     if analyse:
         with open_session(topology, queries, logs=False) as session:
             checkpoint = Checkpoint(open_storage(checkpoint_of(topology), session.spark), topology.name)
-            schemas, findings = _analyse(topology, checkpoint, session.spark)
-            return PlanView(topology, _queries(topology, queries, checkpoint), schemas, findings)
+            analysis = _analyse(topology, queries, checkpoint, session.spark)
+            return PlanView(topology, _queries(topology, queries, checkpoint, analysis), analysis.schemas, tuple(analysis.findings))
     checkpoint = Checkpoint(open_storage(checkpoint_of(topology)), topology.name)
     return PlanView(topology, _queries(topology, queries, checkpoint), propagate(topology), check(topology))
 
 
-def _queries(topology: Topology, queries: tuple[QueryPlan, ...], checkpoint: Checkpoint) -> tuple[QueryView, ...]:
+@dataclass
+class _Analysis:
+    """What Spark says about a plan."""
+
+    schemas: dict[str, pa.Schema | None] = field(default_factory=dict)
+    findings: list[Diagnostic] = field(default_factory=list)
+    operators: dict[str, tuple[OperatorView, ...]] = field(default_factory=dict)
+    """Query → its incremental operators"""
+    keys: dict[str, tuple[str, ...] | None] = field(default_factory=dict)
+
+
+def _queries(
+    topology: Topology, queries: tuple[QueryPlan, ...], checkpoint: Checkpoint, analysis: _Analysis | None = None
+) -> tuple[QueryView, ...]:
+    analysis = analysis or _Analysis()
     return tuple(
-        QueryView(plan, checkpoint.query(plan.name).last_committed(), tuple(changes(topology, plan, checkpoint))) for plan in queries
+        QueryView(
+            plan,
+            checkpoint.query(plan.name).last_committed(),
+            tuple(changes(topology, plan, checkpoint)),
+            analysis.operators.get(plan.name, ()),
+            analysis.keys.get(plan.name),
+        )
+        for plan in queries
     )
 
 
-def _analyse(topology: Topology, checkpoint: Checkpoint, spark: object) -> tuple[dict[str, pa.Schema | None], tuple[Diagnostic, ...]]:
-    from pyspark.sql import DataFrame, SparkSession
+def _analyse(topology: Topology, queries: tuple[QueryPlan, ...], checkpoint: Checkpoint, spark: object) -> _Analysis:
+    from pyspark.sql import SparkSession
     from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
     from millstream.engine.failures import Translator
@@ -81,8 +123,8 @@ def _analyse(topology: Topology, checkpoint: Checkpoint, spark: object) -> tuple
     )
     register(spark, topology.functions, topology.directory)
     frames: dict[str, DataFrame] = {}
-    schemas: dict[str, pa.Schema | None] = {}
-    findings: list[Diagnostic] = []
+    analysis = _Analysis()
+    schemas, findings = analysis.schemas, analysis.findings
 
     def analyse_node(node: StreamNode) -> None:
         if isinstance(node, SourceNode):
@@ -110,10 +152,26 @@ def _analyse(topology: Topology, checkpoint: Checkpoint, spark: object) -> tuple
             except Exception as error:  # noqa: BLE001 — whatever Spark raises is translated
                 translator = Translator([node], topology.name, Redactor([]), lowering.statements)
                 findings += translator.translate(error, node.name).diagnostics
+        _analyse_incremental(queries, lowering, frames, analysis)
     finally:
         lowering.runs.close()
     findings += [finding for finding in check(topology, schemas) if finding not in findings]
-    return schemas, tuple(findings)
+    return analysis
+
+
+def _analyse_incremental(queries: tuple[QueryPlan, ...], lowering: Lowering, frames: Mapping[str, DataFrame], analysis: _Analysis) -> None:
+    """The operators of incremental queries."""
+    for plan in queries:
+        if not plan.maintained or any(name not in frames for name in plan.feeding):
+            continue
+        try:
+            operators, key = lowering.preview_operators(plan, frames)
+        except MillstreamError as error:
+            analysis.findings += [found for found in error.diagnostics if found not in analysis.findings]
+            continue
+        shown = [each for each in operators if each.kind != "row by row"]
+        analysis.operators[plan.name] = tuple(OperatorView(each.kind, each.inputs_read, each.key, each.stores) for each in shown)
+        analysis.keys[plan.name] = key
 
 
 def require(plan: PlanView) -> None:

@@ -210,6 +210,7 @@ class RunningQuery:
         assert self.loop is not None
         spark = self.run.lowering.spark
         self.loop.watermarks = Watermarks(self.plan, stream.clocks) if stream.clocks else None
+        self.loop.maintenance = stream.maintenance
         writer = for_each_epoch(stream.frame.writeStream.outputMode(self.plan.output_mode), spark, self.loop)
         writer = writer.option("checkpointLocation", self.checkpoint.url).queryName(self.plan.name)
         trigger = trigger_of(self.plan, self.run.settings, self.run.lowering.directory)
@@ -334,3 +335,7 @@ class RunningQuery:
     def _release(self) -> None:
         if self.loop is not None:
             self.loop.query.clear()
+            if self.loop.maintenance is not None:
+                with suppress(Exception):  # a dead JVM holds nothing
+                    self.loop.maintenance.close()
+                self.loop.maintenance = None

@@ -62,6 +62,7 @@ class Redelivery:
     def _repeat(self, loop: EpochLoop, scratch: QueryCheckpoint) -> bool:
         stream = self.lowering.build_stream(self.plan)
         loop.watermarks = Watermarks(self.plan, stream.clocks) if stream.clocks else None
+        loop.maintenance = stream.maintenance
         writer = for_each_epoch(stream.frame.writeStream.outputMode(self.plan.output_mode), self.lowering.spark, loop)
         writer = writer.option("checkpointLocation", scratch.url).queryName(self.plan.name)
         handle = writer.trigger(once=True).start()

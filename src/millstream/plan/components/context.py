@@ -47,6 +47,8 @@ class NodeContext:
     """Input → the column that holds its event time. Set while a transform is applied."""
     aggregates: tuple[str, ...] = ()
     """The user's aggregate functions, which SQL calls by collecting lists."""
+    relational: bool = False
+    """Whether frames are whole tables: the result must be too, without `_op`."""
     dry: bool = False
     """Whether the plan is only analysed: nothing may be created or written."""
     pipeline: str = ""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 import pyarrow as pa
 
 from millstream.clients.storage import Storage
+from millstream.plan.changelog import op_of
 from millstream.plan.components.component import Component
 from millstream.plan.components.context import ChangedInput, NodeContext, Progress
 
@@ -24,6 +25,12 @@ class Source(Component):
 
     readable_as_table: ClassVar[bool] = False
     """Whether its run object has `ReadsAsTable`, so that a join can read it as a table."""
+
+    @property
+    def emits_changes(self) -> bool:
+        """Whether its rows are a changelog, as far as that is known without reading any."""
+        schema = self.output()
+        return schema is not None and bool(op_of(schema.names))
 
     def output(self) -> pa.Schema | None:
         """The schema, or None when only the data has it: see `SourceRun.discover`."""

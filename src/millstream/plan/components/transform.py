@@ -57,6 +57,20 @@ class Transform(Component):
         return False
 
     @property
+    def incremental(self) -> bool:
+        """Whether the engine keeps its result up to date from the changes of its inputs: `apply` then computes it from whole tables."""
+        return False
+
+    @property
+    def why_incremental(self) -> str:
+        """Why Spark cannot run it as a stream by itself, if it is incremental."""
+        return ""
+
+    def over(self, *, changes: bool, state: bool) -> Self:
+        """The transform below other nodes: whether an input is a changelog, and whether a node above keeps state."""
+        return self
+
+    @property
     def output_mode(self) -> OutputMode:
         """How a stateful node emits results: `append` once and final, `update` whenever they change."""
         return "append"

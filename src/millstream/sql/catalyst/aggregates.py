@@ -15,9 +15,9 @@ from millstream.sql.catalyst.bridge import Bridge, Expression
 from millstream.sql.catalyst.calls import Call, Rewrite, Rewrites
 
 
-def stream_aggregates(time: str = "") -> Rewrites:
-    """The rewrites. `time` is the event time, by which `first` and `last` go."""
-    found: dict[str, Rewrite] = {"count": _count, "top_k": _top_k}
+def stream_aggregates(time: str = "", *, distinct: bool = True) -> Rewrites:
+    """The rewrites. `time` is the event time, by which `first` and `last` go. `distinct`: also of `count(DISTINCT …)`."""
+    found: dict[str, Rewrite] = {"count": _count, "top_k": _top_k} if distinct else {"top_k": _top_k}
     if time:
         found |= {name: _ends("min_by", time) for name in ("first", "first_value")}
         found |= {name: _ends("max_by", time) for name in ("last", "last_value")}

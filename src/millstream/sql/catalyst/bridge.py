@@ -7,10 +7,10 @@ call takes about 0.05 ms. A Scala map is also a partial function, so a substitut
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -36,7 +36,7 @@ class Bridge:
 
     def __init__(self, spark: SparkSession) -> None:
         self.spark = spark
-        self._jvm: Any = spark._jvm
+        self._jvm = cast("Any", spark._jvm)
         self._session: Any = spark._jsparkSession
         packages = _packages(self._jvm)
         self._catalyst, self._expressions, self._logical, self._dataset, self._python_utils = packages
@@ -74,6 +74,17 @@ class Bridge:
     def with_inlined_definitions(self, plan: Plan) -> Plan:
         """A parsed plan whose WITH clauses are part of the tree."""
         return self._catalyst.analysis.CTESubstitution.apply(plan)
+
+    def with_tables(self, plan: Plan, tables: Mapping[str, Plan]) -> Plan:
+        """A parsed plan in which the names of tables are replaced by plans, also in subqueries. A name can have dots."""
+        found = {}
+        for tree in [plan, *self.subquery_plans(plan)]:
+            for leaf in self.items(tree.collectLeaves()):
+                if self.kind(leaf) == "UnresolvedRelation":
+                    name = ".".join(map(str, self.items(leaf.multipartIdentifier())))
+                    if name in tables:
+                        found[leaf] = self.named(name, tables[name])
+        return self.replaced_everywhere(plan, found.items())
 
     def analysed(self, frame: DataFrame) -> Plan:
         """The plan after Spark's analyser, with common table expressions inlined."""
@@ -357,6 +368,16 @@ class Bridge:
         """The time zone of the session."""
         return str(self._session.sessionState().conf().sessionLocalTimeZone())
 
+    def unnamed(self, item: Expression) -> Expression:
+        """An expression without its alias."""
+        return item.child() if self.kind(item) == "Alias" else item
+
+    def conjuncts(self, condition: Expression) -> list[Expression]:
+        """The conditions that AND combines."""
+        if self.kind(condition) != "And":
+            return [condition]
+        return [each for side in self.children(condition) for each in self.conjuncts(side)]
+
     def make(self, name: str, *arguments: Any) -> Expression:
         """An expression of Spark's class `name`."""
         return getattr(self._expressions, name)(*arguments)
@@ -367,6 +388,35 @@ class Bridge:
 
     def count(self, expression: Expression) -> Expression:
         return self._expressions.aggregate.Count(self.seq([expression])).toAggregateExpression()
+
+    def first(self, expression: Expression) -> Expression:
+        function: Any = self._expressions.aggregate.First
+        return function(expression, False).toAggregateExpression()
+
+    def plain_aggregate(self, function: Expression, pairs: Iterable[tuple[Expression, Expression]]) -> Expression:
+        """An aggregate of DISTINCT values as one of all values, with expressions replaced in its arguments."""
+        inner = self.substituted(function.aggregateFunction(), pairs)
+        return function.copy(inner, function.mode(), False, function.filter(), function.resultId())
+
+    def substituted(self, expression: Expression, pairs: Iterable[tuple[Expression, Expression]]) -> Expression:
+        """An expression whose parts are replaced from the top: what replaces a part is not looked into."""
+        found = list(pairs)
+        for old, new in found:
+            if expression.fastEquals(old):
+                return new
+        before = self.children(expression)
+        after = [self.substituted(child, found) for child in before]
+        changed = any(one is not other for one, other in zip(before, after, strict=True))
+        return self.with_children(expression, after) if changed else expression
+
+    def with_expressions(self, plan: Plan, pairs: Iterable[tuple[Expression, Expression]]) -> Plan:
+        """A plan with expressions replaced in its own node."""
+        return plan.transformExpressionsUp(self._function(list(pairs)))
+
+    def resolved(self, text: str, data_type: Any) -> Expression:
+        """An expression without columns, as a value of a type."""
+        frame = self.spark.range(0).selectExpr(f"cast({text} AS {data_type.sql()}) AS value")
+        return frame._jdf.queryExecution().analyzed().projectList().apply(0).child()
 
     # Logical plans
 
@@ -391,9 +441,14 @@ class Bridge:
     def expand(self, projections: Iterable[Iterable[Expression]], output: Iterable[Expression], child: Plan) -> Plan:
         return self._logical.Expand(self.seq([self.seq(each) for each in projections]), self.seq(output), child)
 
-    def named(self, name: str, plan: Plan, qualifier: Iterable[str] = ()) -> Plan:
-        """A plan whose columns can be called `name.column`, also with the qualifier before it."""
-        return self._logical.SubqueryAlias(self._catalyst.AliasIdentifier(name, self.seq(qualifier)), plan)
+    def named(self, name: str, plan: Plan) -> Plan:
+        """A plan whose columns can be called `name.column`; the name can have dots."""
+        return self.named_by(name.split("."), plan)
+
+    def named_by(self, parts: Sequence[str], plan: Plan) -> Plan:
+        """A plan whose columns can be called by a name of several parts, or by its last ones."""
+        *qualifier, last = parts
+        return self._logical.SubqueryAlias(self._catalyst.AliasIdentifier(last, self.seq(qualifier)), plan)
 
     @cached_property
     def one_row(self) -> Plan:

@@ -43,5 +43,4 @@ def _find(name: str, inputs: Mapping[str, Input]) -> Input | None:
 
 def _aliased(bridge: Bridge, table: Input, parts: list[str]) -> Plan:
     """A frame's plan, whose columns can be called `raw.orders.id`, `orders.id` and `id`."""
-    *qualifier, name = parts
-    return bridge.named(name, bridge.named(table.alias, bridge.analysed_as_is(table.frame)), qualifier)
+    return bridge.named_by(parts, bridge.named_by([table.alias], bridge.analysed_as_is(table.frame)))

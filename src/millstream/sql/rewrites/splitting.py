@@ -46,7 +46,7 @@ PART = "_part_"
 class Split:
     """A query as its stream runs it."""
 
-    kind: Literal["stateless", "windowed", "running", "refused"]
+    kind: Literal["stateless", "windowed", "running", "incremental", "refused"]
     parts: tuple[str, ...] = ()
     """The windowed aggregates, as queries of their own."""
     rest: str = ""
@@ -54,12 +54,31 @@ class Split:
     selects: tuple[exp.Select, ...] = ()
     """The windowed aggregates in the tree."""
     refusal: Refusal | None = None
+    """Why Spark cannot run it as a stream by itself."""
 
 
 @lru_cache(maxsize=256)
 def split(text: str, tables: frozenset[str] = frozenset()) -> Split:
-    """Cut a query; `tables` are dynamic ones, and no streams. What the parser does not understand is taken as it is."""
+    """Cut a query; `tables` are dynamic ones, and no streams. What Spark cannot run as a stream by itself is kept up to date from changes,
+    if it can be.
+    """
     query = without_joins(text, tables)
+    found = _split(query)
+    if found.kind != "refused" or _cannot_be_kept(query.tree):
+        return found
+    return Split("incremental", refusal=found.refusal)
+
+
+def _cannot_be_kept(tree: exp.Expr | None) -> bool:
+    """Whether a query has rows by chance, refers to itself, or has sessions, which merge and split."""
+    if tree is None or tree.find(exp.TableSample) or any(clause.args.get("recursive") for clause in tree.find_all(exp.With)):
+        return True
+    calls = [call for select in tree.find_all(exp.Select) for call in window_calls(select)]
+    return any(call.name.lower() == "session_window" for call in calls)
+
+
+def _split(query: Query) -> Split:
+    """Cut a query. What the parser does not understand is taken as it is."""
     if query.tree is None or query.stateful() is None:
         return Split("stateless")
     for node in query.tree.walk():

@@ -1,0 +1,62 @@
+"""How the rows of several inputs arrive in one stream: one query has one frame per epoch, so each row says which input it belongs to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import reduce
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from millstream.engine.incremental.weights import WEIGHT, column_names
+from millstream.plan.changelog import OPS, SEQUENCE, op_of
+
+
+@dataclass(frozen=True, slots=True)
+class Feed:
+    """The columns in which an input's rows arrive."""
+
+    schema: StructType
+    key: tuple[str, ...] = ()
+    """The primary key of a changelog."""
+    weighted: bool = False
+    """Whether the last column is the weight of a row."""
+    append_only: bool = True
+    """Whether rows are never removed."""
+
+    @property
+    def is_changelog(self) -> bool:
+        return not self.weighted and bool(op_of(self.schema.names))
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of the table that the input is."""
+        if self.weighted:
+            return tuple(self.schema.names[:-1])
+        return tuple(name for name in self.schema.names if name not in (*OPS, SEQUENCE)) if self.is_changelog else tuple(self.schema.names)
+
+
+def of_weights(schema: StructType, append_only: bool = False) -> Feed:
+    """An input whose rows have a weight."""
+    return Feed(StructType(list(schema.fields)).add(WEIGHT, "long"), weighted=True, append_only=append_only)
+
+
+def arrivals(frames: Mapping[str, DataFrame]) -> DataFrame:
+    """The rows of all inputs. Those of several inputs are tagged with their number, each in its own struct."""
+    if len(frames) == 1:
+        return next(iter(frames.values()))
+    tagged = [
+        renamed.select(F.lit(index).alias("_part"), F.struct(*renamed.columns).alias(f"_p{index}"))
+        for index, renamed in enumerate(frame.toDF(*column_names(len(frame.columns))) for frame in frames.values())
+    ]
+    return reduce(lambda left, right: left.unionByName(right, allowMissingColumns=True), tagged)
+
+
+def arrived(frame: DataFrame, inputs: list[str], name: str, count: int) -> DataFrame:
+    """The rows of one input, with its columns as `c0`, `c1`, …"""
+    if len(inputs) == 1:
+        return frame.toDF(*column_names(count))
+    index = inputs.index(name)
+    return frame.where(f"_part = {index}").selectExpr(*[f"_p{index}.{column} AS {column}" for column in column_names(count)])

@@ -1,0 +1,133 @@
+"""Assigns an operator to every step of a query."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from millstream.engine.incremental.arrivals import Feed
+from millstream.engine.incremental.operators.base import Operator
+from millstream.engine.incremental.operators.inputs import FixedRows, Input, Table
+from millstream.engine.incremental.operators.joins import InnerJoin, KeyedJoin
+from millstream.engine.incremental.operators.keyed import Keyed
+from millstream.engine.incremental.operators.linear import Linear, Shared, UnionAll
+from millstream.engine.incremental.operators.sums import Sums, can_add_up
+from millstream.engine.incremental.relations import Refused, Step
+from millstream.sql.catalyst.bridge import Bridge, Expression
+
+_LINEAR = {
+    "Project",
+    "Filter",
+    "Expand",
+    "Generate",
+    "BatchEvalPython",
+    "ArrowEvalPython",
+    "SubqueryAlias",
+    "Sort",
+    "Repartition",
+    "RepartitionByExpression",
+    "RebalancePartitions",
+}
+_FIXED = {"LocalRelation", "OneRowRelation", "Range", "LogicalRDD"}
+_LIMITS = {"GlobalLimit", "LocalLimit", "Offset", "Tail"}
+_SHARED = {"Aggregate", "Join", "Window", "GlobalLimit"}
+_WORDS = {
+    "UnionLoop": "a recursive query",
+    "UnionLoopRef": "a recursive query",
+    "Sample": "TABLESAMPLE",
+    "MapInArrow": "a Python transform",
+    "MapInPandas": "a Python transform",
+}
+
+
+class Assignment:
+    """The operators of a query, inputs first."""
+
+    def __init__(self, bridge: Bridge, feeds: Mapping[str, Feed]) -> None:
+        self._bridge, self._feeds = bridge, feeds
+        self.operators: list[Operator] = []
+
+    def assign(self, step: Step) -> Operator:
+        operator = self._shared(step) or self._new(step)
+        operator.number = len(self.operators)
+        self.operators.append(operator)
+        return operator
+
+    def _shared(self, step: Step) -> Operator | None:
+        """The operator of an equal step: a common table expression that is used twice has one state."""
+        if step.kind not in _SHARED and not (step.input and self._feeds[step.input].is_changelog):
+            return None
+        for operator in self.operators:
+            same = operator.step.kind == step.kind and len(operator.step.columns) == len(step.columns)
+            if same and not isinstance(operator, Shared) and step.plan.sameResult(operator.step.plan):
+                return Shared(step, operator.append_only, [operator])
+        return None
+
+    def _new(self, step: Step) -> Operator:
+        self._require_deterministic(step)
+        if step.input:
+            feed = self._feeds[step.input]
+            return Table(step, False, feed=feed) if feed.is_changelog else Input(step, feed.append_only, feed=feed)
+        if step.kind in _FIXED:
+            return FixedRows(step, True)
+        if step.kind in _LIMITS:
+            return self._limit(step)
+        if step.kind in _WORDS or (len(step.children) > 2 and step.kind != "Union"):
+            raise Refused(f"{_WORDS.get(step.kind, step.kind)} cannot be kept up to date", step.plan)
+        inputs = [self.assign(child) for child in step.children]
+        append_only = all(each.append_only for each in inputs)
+        if step.kind in _LINEAR:
+            return Linear(step, append_only, inputs)
+        if step.kind == "Union":
+            return UnionAll(step, append_only, inputs)
+        if step.kind == "Aggregate":
+            return self._aggregate(step, inputs)
+        if step.kind == "Join":
+            return self._join(step, inputs, append_only)
+        if step.kind == "Window":
+            return Keyed(step, False, inputs, keys=self._bridge.items(step.plan.partitionSpec()))
+        raise Refused(f"the step `{step.kind}` cannot be kept up to date", step.plan)
+
+    def _require_deterministic(self, step: Step) -> None:
+        for expression in self._bridge.items(step.plan.expressions()):
+            if not expression.deterministic():
+                worst = self._varying(expression)
+                reason = f"`{worst.sql()}` has another value each time, so a row that was returned could not be removed again"
+                raise Refused(reason, worst)
+
+    def _varying(self, expression: Expression) -> Expression:
+        """The innermost expression that is not deterministic."""
+        inner = next((child for child in self._bridge.children(expression) if not child.deterministic()), None)
+        return expression if inner is None else self._varying(inner)
+
+    def _limit(self, step: Step) -> Operator:
+        below = step
+        while below.kind in _LIMITS or below.kind == "Sort" or _projects_sorted(below):
+            below = below.children[0]
+        return Keyed(step, False, [self.assign(below)])
+
+    def _aggregate(self, step: Step, inputs: list[Operator]) -> Operator:
+        keys = self._bridge.items(step.plan.groupingExpressions())
+        if any(map(self._is_session, keys)):
+            raise Refused("a session window over rows that change cannot be kept up to date", step.plan)
+        if can_add_up(self._bridge, step, inputs[0].append_only):
+            return Sums(step, False, inputs).prepare(self._bridge)
+        return Keyed(step, False, inputs, keys=keys)
+
+    def _is_session(self, key: Expression) -> bool:
+        named = self._bridge.kind(key) in {"AttributeReference", "Alias"}
+        return named and bool(key.metadata().contains("spark.sessionWindow"))
+
+    def _join(self, step: Step, inputs: list[Operator], append_only: bool) -> Operator:
+        form, keys = str(step.plan.joinType().toString()), self._bridge.join_keys(step.plan)
+        if form in {"Inner", "Cross"}:
+            return InnerJoin(step, append_only, inputs, keys=keys)
+        return KeyedJoin(step, append_only and form == "LeftSemi", inputs, keys=keys)
+
+
+def _projects_sorted(step: Step) -> bool:
+    """Whether a step projects sorted rows: the optimiser moves projections below LIMIT."""
+    while step.kind == "Project":
+        step = step.children[0]
+        if step.kind == "Sort":
+            return True
+    return False

@@ -1,0 +1,1 @@
+"""The operators that keep steps of a query up to date."""

@@ -1,0 +1,191 @@
+"""From a query's analysed plan to steps that operators can keep up to date.
+
+Spark's optimiser turns correlated subqueries, EXISTS and IN, set operations, PIVOT, GROUPING SETS and LATERAL into joins and aggregates.
+Three rewrites do the rest: a scalar subquery becomes a join with its one row, `NOT IN` an anti join with a check for nulls, and
+aggregates of DISTINCT values become aggregates over an aggregate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from millstream.engine.incremental.relations import Refused, Relations, Step
+from millstream.sql.catalyst.bridge import Bridge, Expression, Plan
+
+_RULES = (
+    "InferWindowGroupLimit",
+    "LimitPushDown",
+    "LimitPushDownThroughWindow",
+    "ConvertToLocalRelation",
+    "PropagateEmptyRelation",
+    "MergeScalarSubqueries",
+    "MergeSubplans",
+)
+CONF = {
+    # rules that are right for one batch, and wrong or useless for a result that is kept up to date
+    "spark.sql.optimizer.excludedRules": ",".join(f"org.apache.spark.sql.catalyst.optimizer.{rule}" for rule in _RULES),
+    "spark.sql.optimizer.runtime.bloomFilter.enabled": "false",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.autoBroadcastJoinThreshold": "-1",
+    "spark.sql.join.preferSortMergeJoin": "false",
+    "spark.sql.join.forceApplyShuffledHashJoin": "true",
+    "spark.sql.requireAllClusterKeysForCoPartition": "false",
+    "spark.sql.exchange.reuse": "false",  # a reused exchange would hide its leaves from `Bridge.bound`
+}
+"""Settings of the session in which plans are optimised and compiled."""
+
+
+class Steps:
+    """Makes the tree of steps. `inputs` names the leaves: the id of a placeholder's RDD → the input."""
+
+    def __init__(self, bridge: Bridge, inputs: dict[int, str]) -> None:
+        self._bridge, self._inputs, self._relations = bridge, inputs, Relations(bridge)
+
+    def of(self, analysed: Plan) -> Step:
+        self._refuse_clock(analysed)
+        return self._tree(self._rewrite(self._bridge.optimised(analysed)))
+
+    def _tree(self, plan: Plan) -> Step:
+        bridge = self._bridge
+        kind = bridge.kind(plan)
+        children = tuple(self._tree(child) for child in bridge.children(plan))
+        name = self._inputs.get(bridge.rdd_id(plan), "") if bridge.is_leaf(plan) else ""
+        return Step(kind, plan, self._relations.columns_of(plan), children, name)
+
+    def _refuse_clock(self, plan: Plan) -> None:
+        """The optimiser turns `current_timestamp()` into a literal, so it is looked for before."""
+        bridge = self._bridge
+        if not bridge.uses_clock(plan):
+            return
+        for expression in self._expressions(plan):
+            if bridge.uses_clock(expression) and not any(map(bridge.uses_clock, bridge.children(expression))):
+                raise Refused(f"`{expression.sql()}` changes with the clock, and rows that were computed before would not", expression)
+        for inner in bridge.subquery_plans(plan):
+            self._refuse_clock(inner)
+
+    def _expressions(self, plan: Plan) -> Iterator[Expression]:
+        for expression in self._bridge.items(plan.expressions()):
+            yield from self._below(expression)
+        for child in self._bridge.children(plan):
+            yield from self._expressions(child)
+
+    def _below(self, expression: Expression) -> Iterator[Expression]:
+        yield expression
+        for child in self._bridge.children(expression):
+            yield from self._below(child)
+
+    def _rewrite(self, plan: Plan) -> Plan:
+        bridge = self._bridge
+        before = bridge.children(plan)
+        after = [self._rewrite(child) for child in before]
+        if any(one is not other for one, other in zip(before, after, strict=True)):
+            plan = bridge.with_children(plan, after)
+        if self._scalars(plan):
+            plan = self._join_scalars(plan)
+        kind = bridge.kind(plan)
+        if kind == "Join" and str(plan.joinType().toString()) == "LeftAnti":
+            return self._separate_nulls(plan)
+        return self._separate_distinct(plan) if kind == "Aggregate" else plan
+
+    # Scalar subqueries
+
+    def _scalars(self, plan: Plan) -> list[Expression]:
+        found = [each for root in self._bridge.items(plan.expressions()) for each in self._below(root)]
+        return [each for each in found if self._bridge.kind(each) == "ScalarSubquery"]
+
+    def _join_scalars(self, plan: Plan) -> Plan:
+        """Join the first child with the one row of each subquery."""
+        bridge = self._bridge
+        if not bridge.children(plan):
+            raise Refused(f"a subquery in `{bridge.kind(plan)}`", plan)
+        first, *others = bridge.children(plan)
+        output = bridge.items(plan.output())
+        values: list[tuple[Expression, Expression]] = []
+        for scalar in self._scalars(plan):
+            if any(scalar.fastEquals(old) for old, _ in values):
+                continue
+            one = self._one_row(self._rewrite(scalar.plan()))
+            first = bridge.join(first, one, "inner", None)
+            values.append((scalar, bridge.items(one.output())[0]))
+        rewritten = bridge.with_expressions(bridge.with_children(plan, [first, *others]), values)
+        return rewritten if bridge.kind(plan) in {"Project", "Aggregate"} else bridge.project(output, rewritten)
+
+    def _one_row(self, plan: Plan) -> Plan:
+        """A scalar subquery's plan with exactly one row: null if there is none, and an error if there are several."""
+        bridge = self._bridge
+        if bridge.kind(plan) == "Aggregate" and plan.groupingExpressions().isEmpty():
+            return plan
+        value = bridge.items(plan.output())[0]
+        rows, first = bridge.alias(bridge.count(bridge.expression("1L")), "rows"), bridge.alias(bridge.first(value), "value")
+        single = bridge.aggregate([], [rows, first], plan)
+        several = bridge.resolved("raise_error('a scalar subquery has more than one row')", first.toAttribute().dataType())
+        more = bridge.make("GreaterThan", rows.toAttribute(), bridge.expression("1L"))
+        return bridge.project([bridge.alias(bridge.make("If", more, several, first.toAttribute()), "value")], single)
+
+    # NOT IN
+
+    def _separate_nulls(self, join: Plan) -> Plan:
+        """`a NOT IN (SELECT b …)` is an anti join on `a = b`, and true only if no `b` is null, or there is no `b` at all."""
+        bridge = self._bridge
+        if not join.condition().isDefined():
+            return join
+        parts = bridge.conjuncts(join.condition().get())
+        null_aware = [part for part in parts if self._null_aware(part)]
+        if not null_aware:
+            return join
+        if len(parts) > 1:
+            raise Refused("NOT IN with a correlated subquery, or of several columns", parts[0])
+        equality = null_aware[0].left()
+        left, right = self._sides(equality, join)
+        is_null = bridge.make(
+            "If", bridge.make("IsNull", right), bridge.expression("1L"), bridge.null_of(bridge.expression("1L").dataType())
+        )
+        rows, nulls = bridge.alias(bridge.count(bridge.expression("1L")), "rows"), bridge.alias(bridge.count(is_null), "nulls")
+        counts = bridge.aggregate([], [rows, nulls], join.right())
+        anti = bridge.join(join.left(), join.right(), "leftanti", equality)
+        none = bridge.make("EqualTo", rows.toAttribute(), bridge.expression("0L"))
+        no_null = bridge.make("EqualTo", nulls.toAttribute(), bridge.expression("0L"))
+        keep = bridge.make("Or", none, bridge.make("And", no_null, bridge.make("IsNotNull", left)))
+        return bridge.project(bridge.items(join.output()), bridge.filter(keep, bridge.join(anti, counts, "inner", None)))
+
+    def _null_aware(self, part: Expression) -> bool:
+        """Whether a condition is `a = b OR (a = b) IS NULL`."""
+        kind = self._bridge.kind
+        if kind(part) != "Or" or kind(part.left()) != "EqualTo" or kind(part.right()) != "IsNull":
+            return False
+        return bool(part.right().child().fastEquals(part.left()))
+
+    def _sides(self, equality: Expression, join: Plan) -> tuple[Expression, Expression]:
+        """The side of an equality that belongs to the left input, and the other."""
+        bridge = self._bridge
+        left = {each.id for each in self._relations.columns_of(join.left())}
+        used = {int(each.exprId().id()) for each in bridge.items(equality.left().references().toSeq())}
+        return (equality.left(), equality.right()) if used <= left else (equality.right(), equality.left())
+
+    # DISTINCT in aggregates
+
+    def _separate_distinct(self, aggregate: Plan) -> Plan:
+        """`f(DISTINCT x) GROUP BY k` is `f(x) GROUP BY k` over the distinct pairs of `k` and `x`, if all functions have the same `x`."""
+        bridge = self._bridge
+        parts = bridge.aggregate_parts(aggregate)
+        functions = parts[1] if parts else []
+        if not functions or not all(each.isDistinct() and each.filter().isEmpty() for each in functions):
+            return aggregate
+        texts = {tuple(str(one.canonicalized().toString()) for one in bridge.children(each.aggregateFunction())) for each in functions}
+        if len(texts) != 1:
+            return aggregate
+        keys, arguments = bridge.items(aggregate.groupingExpressions()), bridge.children(functions[0].aggregateFunction())
+        named = [(each, bridge.alias(each, "k")) for each in [*keys, *arguments] if not bool(each.foldable())]
+        inner = bridge.aggregate([each for each, _ in named], [alias for _, alias in named], aggregate.child())
+        columns = [(each, alias.toAttribute()) for each, alias in named]
+        plain = [(each, bridge.plain_aggregate(each, columns)) for each in self._functions_in(aggregate)]
+        items = []
+        for item, attribute in zip(bridge.items(aggregate.aggregateExpressions()), bridge.items(aggregate.output()), strict=True):
+            new = bridge.substituted(bridge.substituted(item, plain), columns)
+            items.append(new if bridge.kind(new) == "Alias" else bridge.alias(new, attribute.name(), attribute.exprId()))
+        groups = [bridge.substituted(key, columns) for key in keys]
+        return bridge.aggregate(groups, items, inner)
+
+    def _functions_in(self, aggregate: Plan) -> list[Expression]:
+        found = [each for item in self._bridge.items(aggregate.aggregateExpressions()) for each in self._below(item)]
+        return [each for each in found if self._bridge.kind(each) == "AggregateExpression"]

@@ -1,0 +1,135 @@
+"""Operators are compiled once and run every epoch.
+
+Each operator is traced over leaves without rows. Wherever rows are used twice or kept as state, the plan is cut: what stands above the cut
+becomes a piece, a physical plan whose leaves are bound to the rows of an epoch. So an epoch analyses, optimises and plans nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyspark.sql import DataFrame
+
+from millstream.engine.incremental.arrivals import arrivals, arrived
+from millstream.engine.incremental.relations import REQUIRED, Relations
+from millstream.engine.incremental.weights import HASH, partitioned, restricted
+from millstream.sql.catalyst.bridge import Bridge, Plan
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A part of an epoch's work."""
+
+    slot: str
+    """The name of its rows."""
+    plan: Plan
+    """The physical plan."""
+    leaves: tuple[tuple[Plan, str], ...]
+    """Its leaves, and the slots that they read."""
+    output: Any
+
+
+@dataclass
+class Trace:
+    """The compiled epoch."""
+
+    pieces: list[Piece] = field(default_factory=list)
+    added: dict[str, str] = field(default_factory=dict)
+    """Store → the slot whose rows an epoch adds to it."""
+    schemas: dict[str, Any] = field(default_factory=dict)
+    """Store → the columns of its rows."""
+    output: str = ""
+    """The slot of the result's changes."""
+    log: Piece | None = None
+    """What is written of an epoch: the changes of all stores and the result in one frame."""
+
+
+class Store:
+    """The rows that an operator keeps, as its step sees them: those before the epoch."""
+
+    def __init__(self, tracing: Tracing, name: str, frame: DataFrame) -> None:
+        self._tracing, self._name, self.frame = tracing, name, frame
+
+    def at(self, hashes: DataFrame) -> DataFrame:
+        """The rows of the touched keys."""
+        return restricted(self.frame, hashes)
+
+    def add(self, change: DataFrame) -> None:
+        """Keep a change; it is the result of a cut."""
+        self._tracing.trace.added[self._name] = self._tracing.slot_of(change)
+
+
+class Tracing:
+    """What operators need while they are traced."""
+
+    def __init__(self, bridge: Bridge, partitions: int) -> None:
+        self.bridge, self.partitions, self.relations = bridge, partitions, Relations(bridge)
+        self.trace = Trace()
+        self._slots: dict[int, str] = {}
+        self._inputs: dict[str, int] = {}
+        self._output: Any = None
+
+    def expect(self, frame: DataFrame, inputs: dict[str, int]) -> None:
+        """Say how rows arrive: a frame like theirs, and the inputs with the number of their columns."""
+        self._output, self._inputs = frame._jdf.queryExecution().analyzed().output(), inputs
+
+    def arrival(self, name: str) -> DataFrame:
+        """The rows of an input that arrived in the epoch, with its columns as `c0`, `c1`, …"""
+        own = self.bridge.seq([each.newInstance() for each in self.bridge.items(self._output)])
+        return arrived(self.leaf("arrivals", own, keyed=False), list(self._inputs), name, self._inputs[name])
+
+    def finish(self, result: DataFrame) -> None:
+        """The last piece: the result's changes."""
+        piece = self._piece(f"piece:{len(self.trace.pieces)}", result)
+        self.trace.pieces.append(piece)
+        self.trace.output = piece.slot
+
+    def finish_log(self, parts: list[str]) -> None:
+        """The piece that is written. A part is a store, or the result."""
+        frames = {}
+        for part in parts:
+            output = self.trace.schemas[part] if part.strip() else self.trace.pieces[-1].output
+            slot = self.trace.added[part] if part.strip() else self.trace.output
+            own = self.bridge.seq([each.newInstance().withNullability(True) for each in self.bridge.items(output)])
+            frames[part] = self.leaf(slot, own, keyed=False)
+        self.trace.log = self._piece("log", arrivals(frames))
+
+    def leaf(self, slot: str, output: Any, keyed: bool) -> DataFrame:
+        """A frame that reads the rows of a slot."""
+        rdd = self.bridge.empty_rdd()
+        self._slots[int(rdd.id())] = slot
+        hashes = [each for each in self.bridge.items(output) if each.name() == HASH]
+        return self.bridge.frame(self.bridge.leaf(output, rdd, hashes[0] if keyed else None, self.partitions))
+
+    def slot_of(self, frame: DataFrame) -> str:
+        return self._slots[self.bridge.rdd_id(frame._jdf.logicalPlan())]
+
+    def store(self, operator: int, name: str, like: DataFrame) -> Store:
+        """A store of an operator, whose rows have the columns of a frame."""
+        full = f"{operator}.{name}"
+        output = self.bridge.with_nullability(like._jdf.queryExecution().analyzed().output(), REQUIRED)
+        self.trace.schemas[full] = output
+        return Store(self, full, self.leaf(f"store:{full}", output, keyed=True))
+
+    def cut(self, frame: DataFrame) -> DataFrame:
+        """End a piece: its rows are computed once per epoch, and can be used several times and as state."""
+        keyed = HASH in frame.columns
+        if keyed and not self.bridge.is_partitioned_by(self.bridge.physical(frame), HASH, self.partitions):
+            frame = partitioned(frame, self.partitions)
+        slot = f"piece:{len(self.trace.pieces)}"
+        piece = self._piece(slot, frame)
+        self.trace.pieces.append(piece)
+        return self.leaf(slot, self.bridge.with_nullability(piece.output, REQUIRED), keyed)
+
+    def _piece(self, slot: str, frame: DataFrame) -> Piece:
+        physical = self.bridge.physical(frame)
+        scans = [
+            (scan, self._slots[self.bridge.rdd_id(scan)]) for scan in self.bridge.scans(physical) if self.bridge.rdd_id(scan) in self._slots
+        ]
+        return Piece(slot, physical, tuple(scans), frame._jdf.queryExecution().analyzed().output())
+
+    def piece_over(self, output: Any, work: Any) -> Piece:
+        """A piece of its own over one slot, `rows`: for merging stores."""
+        frame: DataFrame = work(self.leaf("rows", output, keyed=True))
+        return self._piece("done", frame)

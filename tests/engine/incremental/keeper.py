@@ -1,0 +1,62 @@
+"""A query that is kept up to date, over tables whose changes are lists of rows with a weight."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from millstream.clients.storage import LocalStorage
+from millstream.engine.incremental.arrivals import Feed, arrivals, of_weights
+from millstream.engine.incremental.maintenance import Maintenance
+from millstream.engine.incremental.view import query_over
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SCHEMA = "k string, v bigint"
+Rows = list[tuple[Any, ...]]
+
+
+class Keeper:
+    """One run of the query: a second one over the same folder is a restart."""
+
+    def __init__(self, spark: SparkSession, text: str, folder: Path, tables: Mapping[str, str] | None = None, partitions: int = 2) -> None:
+        from pyspark.sql.types import _parse_datatype_string
+
+        self.spark, self.text = spark, text
+        schemas = {name: _parse_datatype_string(ddl) for name, ddl in (tables or {"t": SCHEMA}).items()}
+        self.feeds: dict[str, Feed] = {name: of_weights(schema) for name, schema in schemas.items()}  # type: ignore[arg-type]  # a struct
+        first = spark.createDataFrame([], next(iter(self.feeds.values())).schema)
+        self.kept = Maintenance("q", first, self.feeds, query_over(text), LocalStorage(folder), partitions)
+        self.kept.prepare(())
+        self.result: Counter[tuple[Any, ...]] = Counter()
+
+    def step(self, epoch: int, *, finish: bool = True, **changes: Rows) -> Rows:
+        """Run an epoch: the changes of the result, which are applied to `result`."""
+        frames = {name: self.spark.createDataFrame(changes.get(name, []), feed.schema) for name, feed in self.feeds.items()}
+        rows = [tuple(row) for row in self.kept.step(arrivals(frames), epoch, f"digest {epoch}").collect()]
+        self.kept.write(epoch, f"digest {epoch}")
+        if finish:
+            self.kept.finish(epoch, f"digest {epoch}")
+        return rows
+
+
+def applied(changes: list[Rows], key: tuple[int, ...] | None = None) -> Counter[tuple[Any, ...]]:
+    """The table that changelogs describe, by whole rows or by the places of a key; a row that is not there cannot be removed."""
+    table: Counter[tuple[Any, ...]] = Counter()
+    by_key: dict[tuple[Any, ...], tuple[Any, ...]] = {}
+    for row in (row for epoch in changes for row in epoch):
+        *values, op = row
+        if key is not None:
+            place = tuple(values[index] for index in key)
+            assert (place in by_key) == (op != "i"), f"{row} does not fit what is there"
+            by_key.pop(place, None)
+            if op != "d":
+                by_key[place] = tuple(values)
+        else:
+            assert op in {"i", "d"}
+            table[tuple(values)] += 1 if op == "i" else -1
+            assert table[tuple(values)] >= 0, f"{row} is removed and was not there"
+    return Counter(by_key.values()) if key is not None else +table

@@ -1,0 +1,200 @@
+"""The judge of a case: after each epoch, the accumulated outputs of a view are the rows of Spark's batch answer."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, Literal, Protocol
+
+import pyarrow as pa
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import LongType, StructField, StructType
+from tests.sql.random.cases import Case, Row, contents
+
+Rows = Counter[Row]
+INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+"""Every query is new: to compile it to Java takes longer than to run it."""
+SETTINGS = {"spark.sql.shuffle.partitions": "2", "spark.sql.adaptive.enabled": "false", **INTERPRETED}
+COMPILED = 8
+"""One of so many cases runs as compiled Java, as in production."""
+
+
+class Stepping(Protocol):
+    """What is tested."""
+
+    def step(self, epoch: int, changes: Mapping[str, DataFrame]) -> DataFrame: ...
+
+    def close(self) -> None: ...
+
+
+ViewMaker = Callable[[SparkSession, Case], Stepping]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    status: Literal["passed", "failed", "refused", "invalid"]
+    """`invalid`: Spark's batch refuses the query; `refused`: the view does."""
+    kind: str = ""
+    """what failures have in common that are the same mistake"""
+    report: str = ""
+
+
+class RefusedError(Exception):
+    """The view does not support the query, and says so."""
+
+
+class Oracle:
+    """Answers of Spark's batch, in a session of its own: its temporary views and settings are not those of the tested view."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self.compiled = spark
+        self.interpreted = new_session(spark, INTERPRETED)
+        self.batch = new_session(spark, SETTINGS)
+
+    def judge(self, case: Case, make: ViewMaker) -> Outcome:
+        """Run the case up to the first epoch whose result is wrong."""
+        with ExitStack() as stack:
+            return self._judge(case, make, stack)
+
+    def _judge(self, case: Case, make: ViewMaker, stack: ExitStack) -> Outcome:
+        spark = self.interpreted if case.seed % COMPILED else self.compiled
+        got, filled = Rows(), False
+        view: Stepping | None = None
+        for number, tables in enumerate(contents(case)):
+            try:
+                answer = self.answer(case, tables)
+                expected = rows_of(answer)
+            except (PySparkException, Py4JJavaError) as error:
+                return Outcome("invalid", _first_line(error))
+            try:
+                if view is None:
+                    view = make(spark, case)
+                    stack.callback(view.close)
+                out = view.step(number, frames(spark, case, number))
+                wrong = _wrong_schema(answer, out)
+                got = sum_of(got, changes_of(out))
+            except RefusedError as error:
+                return Outcome("refused", str(error))
+            except Exception as error:  # noqa: BLE001 — whatever the tested code raises
+                return Outcome("failed", f"error: {_first_line(error)}", f"epoch {number}: {_last_lines(error)}\n\n{case}")
+            wrong = wrong or _difference(expected, got)
+            if wrong:
+                return Outcome("failed", wrong[0], f"epoch {number}: {wrong[1]}\n\n{case}")
+            filled = filled or bool(expected)
+        return Outcome("passed", "" if filled else "empty")
+
+    def answer(self, case: Case, tables: Mapping[str, list[Row]]) -> DataFrame:
+        """The query over the tables as they are."""
+        for table in case.tables:
+            frame_of(self.batch, tables[table.name], table.schema).createOrReplaceTempView(table.name)
+        return self.batch.sql(case.query)
+
+
+def new_session(spark: SparkSession, settings: Mapping[str, str]) -> SparkSession:
+    session = spark.newSession()
+    for name, value in settings.items():
+        session.conf.set(name, value)
+    return session
+
+
+def frames(spark: SparkSession, case: Case, epoch: int) -> dict[str, DataFrame]:
+    """The changes of an epoch as the view gets them."""
+    found = {}
+    for table in case.tables:
+        schema = StructType([*table.schema.fields, StructField("_w", LongType(), nullable=False)])
+        rows = [(*row, weight) for row, weight in case.epochs[epoch].get(table.name, ())]
+        found[table.name] = frame_of(spark, rows, schema)
+    return found
+
+
+def frame_of(spark: SparkSession, rows: Sequence[Row], schema: StructType) -> DataFrame:
+    """Rows by Arrow are a local relation: a query over rows that PySpark pickles takes five times as long."""
+    types = to_arrow_schema(schema, timestamp_utc=True)
+    columns = [pa.array([_for_arrow(row[place]) for row in rows], types.field(place).type) for place in range(len(types))]
+    return spark.createDataFrame(pa.Table.from_arrays(columns, schema=types), schema)
+
+
+def _for_arrow(value: Any) -> Any:
+    return {"x": value[0], "y": value[1]} if isinstance(value, tuple) else value
+
+
+def rows_of(frame: DataFrame) -> Rows:
+    return Rows(tuple(normal(value) for value in row) for row in frame.collect())
+
+
+def changes_of(frame: DataFrame) -> Rows:
+    """Rows and their weights."""
+    found = Rows()
+    for *values, weight in frame.collect():
+        found[tuple(normal(value) for value in values)] += weight
+    return found
+
+
+def sum_of(first: Rows, second: Rows) -> Rows:
+    """Weights may be negative: the operators of `Counter` drop those."""
+    found = Rows(first)
+    found.update(second)
+    return Rows({row: weight for row, weight in found.items() if weight})
+
+
+def normal(value: Any) -> Any:
+    """Equal values of SQL as equal values of Python; floats to 9 digits."""
+    if isinstance(value, float):
+        if math.isnan(value):
+            return "NaN"
+        return 0.0 if abs(value) < 1e-7 else float(f"{value:.9g}")
+    if isinstance(value, Decimal):
+        return value.normalize() if value else Decimal(0)
+    if isinstance(value, tuple | list):
+        return tuple(normal(item) for item in value)
+    return value
+
+
+def _difference(expected: Rows, got: Rows) -> tuple[str, str] | None:
+    negative = {row: weight for row, weight in got.items() if weight < 0}
+    if negative:
+        return "negative weight", f"negative weights {negative}{_lines(expected, got)}"
+    return ("mismatch", f"not the batch answer{_lines(expected, got)}") if expected != got else None
+
+
+def _lines(expected: Rows, got: Rows) -> str:
+    sides = {
+        "expected": expected,
+        "got": got,
+        "expected - got": Counter(expected) - Counter(got),
+        "got - expected": Counter(got) - Counter(expected),
+    }
+    return "".join(f"\n  {name}: {dict(rows) if len(rows) < 40 else f'{len(rows)} rows'}" for name, rows in sides.items())
+
+
+def _wrong_schema(answer: DataFrame, out: DataFrame) -> tuple[str, str] | None:
+    *columns, weight = out.schema.fields
+    wanted, found = ([field.dataType.simpleString() for field in fields] for fields in (answer.schema.fields, columns))
+    if wanted != found or answer.columns != out.columns[:-1] or (weight.name, weight.dataType) != ("_w", LongType()):
+        return "schema", f"the schema is {out.schema.simpleString()}, of the batch answer {answer.schema.simpleString()}"
+    return None
+
+
+def _first_line(error: BaseException) -> str:
+    """The kind of an error: without numbers, names and texts that differ between cases."""
+    java = error.java_exception.toString() if isinstance(error, Py4JJavaError) else str(error)
+    text = (java.strip() or "no message").splitlines()[0]
+    named = re.search(r"\[[A-Z_.]+\]", text)
+    text = named[0] if named else re.sub(r"[#]?[0-9]+L?", "N", re.sub(r"\"[^\"]*\"|`[^`]*`", "…", text))
+    return f"{type(error).__name__}: {text[:160]}"
+
+
+def _last_lines(error: BaseException) -> str:
+    import traceback
+
+    lines = "".join(traceback.format_exception(error)).splitlines()
+    python = [line for line in lines if not line.lstrip().startswith("at ")]
+    return "\n".join(python[-25:])
