@@ -23,12 +23,23 @@ Rdd = Any
 """An RDD of Spark's internal rows on the JVM."""
 
 
-@lru_cache(maxsize=1)
-def _packages(jvm: Any) -> tuple[Any, ...]:
-    """The packages and classes that are needed most: py4j asks the JVM about every part of a name."""
-    sql = jvm.org.apache.spark.sql
-    catalyst = sql.catalyst
-    return catalyst, catalyst.expressions, catalyst.plans.logical, sql.classic.Dataset, jvm.org.apache.spark.api.python.PythonUtils
+class _Handles:
+    """Packages, classes and functions that are needed often: py4j asks the JVM about every part of a name, every time."""
+
+    def __init__(self, jvm: Any) -> None:
+        sql, utils = jvm.org.apache.spark.sql, jvm.org.apache.spark.api.python.PythonUtils
+        self.catalyst = sql.catalyst
+        self.expressions = self.catalyst.expressions
+        self.logical = self.catalyst.plans.logical
+        self.subquery_alias = self.logical.SubqueryAlias
+        self.alias_identifier = self.catalyst.AliasIdentifier
+        self.patterns = self.catalyst.trees.TreePattern
+        self.of_rows = sql.classic.Dataset.ofRows
+        self.new_list, self.new_map = jvm.java.util.ArrayList, jvm.java.util.HashMap
+        self.to_seq, self.to_map = utils.toSeq, utils.toScalaMap
+
+
+_handles = lru_cache(maxsize=1)(_Handles)
 
 
 class Bridge:
@@ -38,17 +49,17 @@ class Bridge:
         self.spark = spark
         self._jvm = cast("Any", spark._jvm)
         self._session: Any = spark._jsparkSession
-        packages = _packages(self._jvm)
-        self._catalyst, self._expressions, self._logical, self._dataset, self._python_utils = packages
+        self._handles: _Handles = _handles(self._jvm)
+        self._catalyst, self._expressions, self._logical = self._handles.catalyst, self._handles.expressions, self._handles.logical
 
     # Scala values
 
     def seq(self, items: Iterable[Any]) -> Any:
         """A Scala sequence."""
-        found = self._jvm.java.util.ArrayList()
+        found = self._handles.new_list()
         for item in items:
             found.add(item)
-        return self._python_utils.toSeq(found)
+        return self._handles.to_seq(found)
 
     def option(self, value: Any) -> Any:
         return self._jvm.scala.Option.apply(value)
@@ -60,16 +71,20 @@ class Bridge:
 
     def _function(self, pairs: Iterable[tuple[Any, Any]]) -> Any:
         """A partial function, as a Scala map."""
-        table = self._jvm.java.util.HashMap()
+        table = self._handles.new_map()
         for old, new in pairs:
             table.put(old, new)
-        return self._python_utils.toScalaMap(table)
+        return self._handles.to_map(table)
 
     # Frames and plans
 
+    @cached_property
+    def _parser(self) -> Any:
+        return self._session.sessionState().sqlParser()
+
     def parse(self, text: str) -> Plan:
         """The plan of a query as Spark's parser reads it: names are not resolved."""
-        return self._session.sessionState().sqlParser().parsePlan(text)
+        return self._parser.parsePlan(text)
 
     def with_inlined_definitions(self, plan: Plan) -> Plan:
         """A parsed plan whose WITH clauses are part of the tree."""
@@ -114,7 +129,7 @@ class Bridge:
         return DataFrame(self._rows(plan), self.spark)
 
     def _rows(self, plan: Plan) -> Any:
-        return self._dataset.ofRows(self._session, plan)
+        return self._handles.of_rows(self._session, plan)
 
     def rdd(self, frame: DataFrame) -> Rdd:
         return frame._jdf.queryExecution().toRdd()
@@ -289,7 +304,7 @@ class Bridge:
     # Calls of functions in a parsed plan
 
     def has_calls(self, tree: Plan | Expression) -> bool:
-        patterns = self._catalyst.trees.TreePattern
+        patterns = self._handles.patterns
         return bool(tree.containsPattern(patterns.UNRESOLVED_FUNCTION())) or bool(tree.containsPattern(patterns.AGGREGATE_EXPRESSION()))
 
     def as_call(self, node: Expression) -> Expression | None:
@@ -358,7 +373,7 @@ class Bridge:
 
     def expression(self, text: str) -> Expression:
         """An expression as Spark's parser reads it. Literals go this way: py4j turns a small long into an int."""
-        return self._session.sessionState().sqlParser().parseExpression(text)
+        return self._parser.parseExpression(text)
 
     def null_of(self, data_type: Any) -> Expression:
         return self._expressions.Literal.create(None, data_type)
@@ -448,7 +463,7 @@ class Bridge:
     def named_by(self, parts: Sequence[str], plan: Plan) -> Plan:
         """A plan whose columns can be called by a name of several parts, or by its last ones."""
         *qualifier, last = parts
-        return self._logical.SubqueryAlias(self._catalyst.AliasIdentifier(last, self.seq(qualifier)), plan)
+        return self._handles.subquery_alias(self._handles.alias_identifier(last, self.seq(qualifier)), plan)
 
     @cached_property
     def one_row(self) -> Plan:
@@ -476,7 +491,7 @@ class Bridge:
 
     def uses_clock(self, tree: Plan | Expression) -> bool:
         """Whether `current_timestamp()` or the like is in a tree."""
-        return bool(tree.containsPattern(self._catalyst.trees.TreePattern.CURRENT_LIKE()))
+        return bool(tree.containsPattern(self._handles.patterns.CURRENT_LIKE()))
 
     # Leaves over RDDs
 
