@@ -18,6 +18,7 @@ SAID = {
     "09-kafka-alerts": ["wrote 1,000 rows", "alerts", '"card":"'],
     "10-kafka-changes": ["wrote 6 rows", "wrote 6 rows", '{"id":2,"status":null,"amount":null,"_op":"d","_seq":1}'],
     "12-postgres": ["wrote", "exactly once", '"customer":"ada"'],
+    "13-live-views": ["wrote", "exactly once", '"place":1'],
 }
 
 

@@ -58,6 +58,8 @@ class Sql(NamesInputs, EpochTail, Windowed):
     `GROUP BY window(at, '1 hour')` or `session_window(at, '30 minutes')` aggregates by event time; its edges are `window.start` and
     `window.end`. Steps over such an aggregate that work window by window (`ROW_NUMBER`, `COUNT(DISTINCT …)`, an aggregate over it, a join
     on the window) are supported too. An aggregate without a window keeps running totals and returns a changelog (`_op`).
+    Every other query, with joins, HAVING, DISTINCT, LIMIT or subqueries, is kept up to date from the changes of its inputs and
+    returns a changelog too: docs/sql.md says what is kept.
     Over a changelog, `_op` and `_seq` stay with their rows whether the query names them or not, and a row that an update moves out of
     `WHERE` becomes a delete.
     """

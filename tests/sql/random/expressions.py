@@ -19,7 +19,7 @@ EXACT = 2
 STABLE = 1
 """The same value in every order of evaluation; sums of it may round."""
 ROUNDED = 0
-"""The last digits depend on the order of evaluation."""
+"""Not to be compared: the last digits depend on the order of evaluation, or SQL has no order for the type."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,7 @@ class Term:
 
 
 Scope = Sequence[Term]
+COMPARED = tuple(kind for kind in SQL_TYPES if kind != "map")
 TEMPLATES: dict[str, tuple[tuple[str, str, int], ...]] = {
     "bigint": (
         ("({} + {})", "bigint bigint", EXACT),
@@ -134,7 +135,7 @@ class Expressions:
         terms = [self.term(scope, each, depth - 1) for each in kinds.split()]
         return Term(template.format(*(term.text for term in terms)), kind, min(grade, *(term.grade for term in terms)))
 
-    def any_term(self, scope: Scope, depth: int = 1, kinds: Sequence[str] = tuple(SQL_TYPES)) -> Term:
+    def any_term(self, scope: Scope, depth: int = 1, kinds: Sequence[str] = COMPARED) -> Term:
         """A term of a type that the scope has, if it has one of the wanted types."""
         present = [term.kind for term in stable(scope) if term.kind in kinds]
         return self.term(scope, self.dice.choice(present or list(kinds)), depth)
@@ -222,7 +223,7 @@ class Aggregates:
             self._distinct,
             self._spread,
         )
-        term = self.dice.choice((*functions, self._boolean, self._by, self._list))(scope)
+        term = self.dice.choice((*functions, self._boolean, self._by, self._list, self._other))(scope)
         if self.dice.random() < 0.12 and not term.text.startswith("sort_array"):
             return Term(f"{term.text} FILTER (WHERE {self.make.condition(scope)})", term.kind, term.grade)
         return term
@@ -267,6 +268,10 @@ class Aggregates:
         """Rows that are equal in the order have the same value."""
         value, order = self.make.any_term(scope, 0), self.make.any_term(scope)
         return Term(f"{self.dice.choice(('max_by', 'min_by'))}({value.text}, struct({order.text}, {value.text}))", value.kind, value.grade)
+
+    def _other(self, scope: Scope) -> Term:
+        term = self.make.term(scope, "bigint").text
+        return self.dice.choice((Term(f"median({term})", "double", STABLE), Term(f"bit_or({term})", "bigint")))
 
     def _list(self, scope: Scope) -> Term:
         inner = self.make.term(scope, "bigint").text

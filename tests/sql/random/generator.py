@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 
 from tests.sql.random.cases import Case, Change, Epoch, Row, Table
-from tests.sql.random.expressions import Term
+from tests.sql.random.expressions import EXACT, ROUNDED, Term
 from tests.sql.random.relations import Relation, Relations
 from tests.sql.random.values import SQL_TYPES, draw_type, draw_value
 
@@ -16,10 +16,7 @@ TABLE_SIZE = 12
 def make_case(seed: int) -> Case:
     dice = Random(seed)
     kinds = [_kinds(dice) for _ in range(dice.choice((1, 2, 2, 3, 4)))]
-    relations = [
-        Relation(f"t{place}", tuple(Term(f"{'abcdef'[at]}", kind) for at, kind in enumerate(each)), TABLE_SIZE)
-        for place, each in enumerate(kinds)
-    ]
+    relations = [_relation(f"t{place}", each) for place, each in enumerate(kinds)]
     query = _query(dice, relations)
     tables = tuple(
         Table(relation.text, tuple((column.text, SQL_TYPES[column.kind]) for column in relation.columns), dice.random() < 0.2)
@@ -30,10 +27,15 @@ def make_case(seed: int) -> Case:
     return Case(seed, query.text, tables, _epochs(dice, tables, kinds))
 
 
+def _relation(name: str, kinds: list[str]) -> Relation:
+    columns = tuple(Term("abcdef"[place], kind, ROUNDED if kind == "map" else EXACT) for place, kind in enumerate(kinds))
+    return Relation(name, columns, TABLE_SIZE)
+
+
 def _query(dice: Random, tables: list[Relation]) -> Relation:
     """A query that reads a table: one of rows in its text only is no case."""
     while True:
-        query = Relations(dice, tables, dice.choice((1, 1, 2, 2, 3, 3, 4, 5, 6))).query()
+        query = Relations(dice, tables, dice.choice((1, 1, 1, 2, 2, 2, 3, 3, 4, 6))).query()
         if any(f"{table.text} AS" in query.text for table in tables):
             return query
 
@@ -46,7 +48,7 @@ def _kinds(dice: Random) -> list[str]:
 def _epochs(dice: Random, tables: tuple[Table, ...], kinds: list[list[str]]) -> tuple[Epoch, ...]:
     present: list[list[Row]] = [[] for _ in tables]
     epochs: list[Epoch] = []
-    for number in range(dice.choice((4, 4, 5, 5, 6, 6, 6, 11))):
+    for number in range(dice.choice((4, 4, 4, 4, 5, 5, 5, 6, 6, 11))):
         epochs.append({})
         for table, types, rows in zip(tables, kinds, present, strict=True):
             epochs[-1][table.name] = tuple(_changes(dice, table, types, rows, number))

@@ -123,6 +123,9 @@ def frame_of(spark: SparkSession, rows: Sequence[Row], schema: StructType) -> Da
 
 
 def _for_arrow(value: Any) -> Any:
+    """Structs are those of `values.py`, also as PySpark returns them."""
+    if isinstance(value, dict):
+        return list(value.items())
     return {"x": value[0], "y": value[1]} if isinstance(value, tuple) else value
 
 
@@ -155,6 +158,8 @@ def normal(value: Any) -> Any:
         return value.normalize() if value else Decimal(0)
     if isinstance(value, tuple | list):
         return tuple(normal(item) for item in value)
+    if isinstance(value, dict):
+        return tuple(sorted((normal(key), repr(normal(item))) for key, item in value.items()))
     return value
 
 

@@ -94,6 +94,7 @@ class Relations:
 
     def _values(self) -> Source:
         alias, kinds = self._name("a"), [draw_type(self.dice) for _ in range(self.dice.randint(1, 3))]
+        kinds = [kind for kind in kinds if kind != "map"] or ["bigint"]
         count = self.dice.randint(1, 4)
         rows = ", ".join(f"({', '.join(literal(kind, draw_value(self.dice, kind)) for kind in kinds)})" for _ in range(count))
         columns = tuple(Term(self._name("v"), kind) for kind in kinds)
@@ -103,7 +104,7 @@ class Relations:
 
     def _select(self) -> Relation:
         source = self.source(values=True)
-        text, columns = self._projection(source.scope)
+        text, columns = self._projection(source.scope) if self.dice.random() < 0.9 else ("*", _unqualified(source.scope))
         return Relation(f"SELECT {text} FROM {source.text}{self._where(source.scope, 0.55)}", columns, source.size)
 
     def _projection(self, scope: Scope, distinct: bool = False) -> tuple[str, tuple[Term, ...]]:
@@ -318,10 +319,13 @@ class Relations:
         outer = self.source()
         scope: tuple[Term, ...] = outer.scope
         where = self._where(scope, 0.2)
-        if self.dice.random() < 0.3:
+        maker = self.dice.choice((self._exists, self._in, self._in, self._in_pair, self._compared))
+        roll = self.dice.random()
+        if roll < 0.25:
             scope = (*scope, self._scalar(scope, self.source()))
+        elif roll < 0.35:
+            scope = (*scope, Term(f"({maker(scope, self.source())})", "boolean"))
         else:
-            maker = self.dice.choice((self._exists, self._in, self._in, self._in_pair, self._compared))
             condition = maker(scope, self.source())
             if self.dice.random() < 0.2:
                 condition = f"({condition} OR {self.make.condition(scope, 0)})"
@@ -370,6 +374,10 @@ class Relations:
 
 def _scope(alias: str, columns: Sequence[Term]) -> tuple[Term, ...]:
     return tuple(Term(f"{alias}.{column.text}", column.kind, column.grade) for column in columns)
+
+
+def _unqualified(scope: Scope) -> tuple[Term, ...]:
+    return tuple(Term(term.text.split(".")[1], term.kind, term.grade) for term in scope)
 
 
 def _names(columns: Sequence[Term]) -> str:

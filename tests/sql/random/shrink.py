@@ -19,22 +19,26 @@ Fails = Callable[[Case], bool]
 def shrink(case: Case, fails: Fails, seconds: float = 120) -> Case:
     """The smallest case that is found in the time."""
     end = time.monotonic() + seconds
+    tried: set[str] = set()
     steps = (_fewer_epochs, _fewer_changes, _simpler_queries, _fewer_tables, _fewer_columns, _any_changes)
     smaller = True
     while smaller and time.monotonic() < end:
         smaller = False
         for step in steps:
-            found = _first(step(case), fails, end)
+            found = _first(step(case), fails, tried, end)
             while found is not None:
                 case, smaller = found, True
-                found = _first(step(case), fails, end)
+                found = _first(step(case), fails, tried, end)
     return case
 
 
-def _first(candidates: Iterator[Case], fails: Fails, end: float) -> Case | None:
+def _first(candidates: Iterator[Case], fails: Fails, tried: set[str], end: float) -> Case | None:
     for candidate in candidates:
         if time.monotonic() > end:
             return None
+        if str(candidate) in tried:
+            continue
+        tried.add(str(candidate))
         try:
             check(candidate)
         except InvalidCaseError:

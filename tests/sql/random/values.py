@@ -19,14 +19,27 @@ SQL_TYPES = {
     "timestamp": "timestamp",
     "array": "array<bigint>",
     "struct": "struct<x:bigint,y:string>",
+    "map": "map<string,bigint>",
 }
-WEIGHTS = {"bigint": 6, "int": 3, "double": 4, "decimal": 2, "string": 4, "boolean": 1, "date": 1, "timestamp": 1, "array": 1, "struct": 1}
+WEIGHTS = {
+    "bigint": 6,
+    "int": 3,
+    "double": 4,
+    "decimal": 2,
+    "string": 4,
+    "boolean": 1,
+    "date": 1,
+    "timestamp": 1,
+    "array": 1,
+    "struct": 1,
+    "map": 0.7,
+}
 NUMBERS = ("bigint", "int", "double", "decimal")
 VALUES: dict[str, tuple[Any, ...]] = {
     "bigint": (0, 1, 1, 2, 2, 3, -1),
     "int": (0, 1, 2, 2, 3),
     # multiples of 1/4: their sums do not depend on the order
-    "double": (0.0, -0.0, 0.25, 1.5, 1.5, -2.0, 2.0, math.nan),
+    "double": (0.0, -0.0, 0.25, 1.5, 1.5, -2.0, 2.0, math.nan, math.inf),
     "decimal": (Decimal("0.00"), Decimal("0.10"), Decimal("1.25"), Decimal("-2.50"), Decimal("1.20")),
     "string": ("a", "a", "b", "b", "A", "ab", ""),
     "boolean": (True, False),
@@ -34,6 +47,7 @@ VALUES: dict[str, tuple[Any, ...]] = {
     "timestamp": (datetime(2024, 1, 1), datetime(2024, 1, 1, 10, 30), datetime(2024, 1, 2, 0, 0, 1)),
     "array": ([], [1], [1, 2], [None, 1], [2, 1, 1]),
     "struct": ((1, "a"), (1, None), (2, "b"), (None, None)),
+    "map": ({}, {"a": 1}, {"a": 1, "b": None}),
 }
 
 
@@ -58,7 +72,7 @@ def _present(kind: str, value: Any) -> str:
         case "bigint":
             return f"{value}L"
         case "double":
-            return "CAST('NaN' AS double)" if math.isnan(value) else f"{value}D"
+            return f"{value}D" if math.isfinite(value) else f"CAST('{value}' AS double)"
         case "decimal":
             return f"CAST({value} AS decimal(10,2))"
         case "string":
@@ -69,4 +83,7 @@ def _present(kind: str, value: Any) -> str:
             return f"array({', '.join(literal('bigint', item) for item in value)})"
         case "struct":
             return f"named_struct('x', {literal('bigint', value[0])}, 'y', {literal('string', value[1])})"
+        case "map":
+            pairs = ", ".join(f"'{key}', {literal('bigint', item)}" for key, item in value.items())
+            return f"map({pairs})" if pairs else "CAST(map() AS map<string,bigint>)"
     return str(value)
