@@ -63,6 +63,14 @@ CHANGES = {"t": ("_op", "_seq"), "raw.t": ("_op",), "plain": ()}
             "SELECT q.id , q._op AS _op FROM (SELECT id , raw.t._op AS _op FROM raw.t) q",
         ),
         ("SELECT count(*) FROM t", "SELECT count(*) FROM t"),
+        (
+            "SELECT id, count_if(_op = 'i') AS n FROM raw.t WHERE a GROUP BY id",
+            "SELECT id, count_if(_op = 'i') AS n FROM raw.t WHERE a GROUP BY id",
+        ),
+        (
+            "SELECT id, max(_op) AS n FROM (SELECT id FROM raw.t) q WHERE a GROUP BY id",
+            "SELECT id, max(_op) AS n FROM (SELECT id, raw.t._op AS _op FROM raw.t) q WHERE a GROUP BY id",
+        ),
         ("SELECT DISTINCT id FROM t", "SELECT DISTINCT id FROM t"),
         (
             "SELECT id FROM t WHERE a",
@@ -109,10 +117,16 @@ def shape(plan: Any) -> str:
 
 
 @pytest.mark.spark
-def test_a_step_that_is_not_known_is_told(spark: Any) -> None:
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT * FROM t UNPIVOT (v FOR n IN (a, b))",
+        "WITH RECURSIVE r(id) AS (SELECT id FROM t UNION ALL SELECT id + 1 FROM r WHERE id < 3) SELECT * FROM r",
+    ],
+)
+def test_a_step_that_is_not_known_is_told(spark: Any, text: str) -> None:
     bridge = Bridge(spark)
-    plan = names.parse(bridge, "SELECT * FROM t UNPIVOT (v FOR n IN (a, b))")
-    assert not carry(bridge, plan, CHANGES).understood
+    assert not carry(bridge, names.parse(bridge, text), CHANGES).understood
 
 
 ROWS = types.schema({"id": "int64", "v": "int64", "_op": "string", "_seq": "int64"})

@@ -84,6 +84,7 @@ class _Carrier:
     def __init__(self, bridge: Bridge, plan: Plan, inputs: Mapping[str, Carried]) -> None:
         self._bridge, self._plan, self._inputs = bridge, plan, inputs
         self.unknown = False
+        self._entered: set[int] = set()
 
     @cached_property
     def _definitions(self) -> dict[int, Plan]:
@@ -96,7 +97,7 @@ class _Carrier:
         if kind == "SubqueryAlias":
             return _Source(self.source(children[0]).columns, (self._bridge.alias_name(node),))
         if kind == "CTERelationRef":
-            return _Source(self.source(self._definitions[self._bridge.definition_id(node)]).columns)
+            return self._defined(self._bridge.definition_id(node))
         if kind == "Project":
             combines = any(self._bridge.combines_rows(item) for item in self._bridge.items(node.projectList()))
             return _Source() if combines else _Source(self.source(children[0]).columns)
@@ -109,6 +110,17 @@ class _Carrier:
         carrying = next((each for each in found if each.columns), _Source())
         self.unknown = self.unknown or bool(carrying.columns and kind not in {*_THROUGH, *_ENDS, "Join"})
         return carrying if kind in {*_THROUGH, "Join"} else _Source()
+
+    def _defined(self, number: int) -> _Source:
+        """What a definition carries; one that refers to itself, nothing."""
+        if number in self._entered:
+            self.unknown = True
+            return _Source()
+        self._entered.add(number)
+        try:
+            return _Source(self.source(self._definitions[number]).columns)
+        finally:
+            self._entered.discard(number)
 
     def rewrite(self, node: Plan, wanted: Carried, combined: bool = False) -> Plan:
         """A node that gives the wanted columns; `combined`: with others by position, so that they come last."""
@@ -130,9 +142,15 @@ class _Carrier:
 
     def _inside(self, node: Plan) -> Plan:
         """A node that stays, over children that carry what they have."""
-        whole = self._bridge.kind(node) in _WHOLE
-        children = [self.rewrite(child, () if whole else self.source(child).columns) for child in self._bridge.children(node)]
-        return self._bridge.with_children(node, children) if children else node
+        whole, children = self._bridge.kind(node) in _WHOLE, self._bridge.children(node)
+        below = [self.rewrite(child, ()) if whole else self._below(child) for child in children]
+        return self._bridge.with_children(node, below) if below else node
+
+    def _below(self, node: Plan) -> Plan:
+        """What an aggregate or a join reads. The condition of an aggregate is the user's own business: its rows are no changes any more."""
+        if self._bridge.kind(node) == "Filter":
+            return self._bridge.with_children(node, [self._below(child) for child in self._bridge.children(node)])
+        return self.rewrite(node, self.source(node).columns)
 
     def _select(self, node: Plan, items: list[Expression], child: Plan, wanted: Carried, combined: bool) -> Plan:
         """A SELECT of items: over a child, or over a condition on one."""
@@ -142,12 +160,12 @@ class _Carrier:
         own = [*items, where] if where is not None else items
         condition = where if op_of(source.columns) and not any(self._bridge.names_column(each, OPS) for each in own) else None
         missing = [name for name in wanted if name not in {self._bridge.item_name(item) for item in items}]
-        star = next((item for item in items if self._bridge.is_star_of(item, source.qualifier)), None)
-        if not missing or (star is not None and condition is None and not combined):
+        stars = [item for item in items if self._bridge.is_star_of(item, source.qualifier)]
+        if not missing or (stars and condition is None and not combined):
             same = self._filtered(where, over)
             return self._bridge.with_children(node, [same]) if self._bridge.kind(node) == "Project" else same
         hidden = [name for name in missing if name in source.columns]
-        shown = [self._bridge.star_except(item, hidden) if item is star and hidden else item for item in items]
+        shown = [self._bridge.star_except(item, hidden) if hidden and item in stars else item for item in items]
         values = [self._bridge.alias(self._value(name, source, condition), name) for name in missing]
         kept = self._filled(passing(_CONDITION, source.text(op_of(source.columns))), condition) if condition is not None else where
         return self._bridge.project([*shown, *values], self._filtered(kept, over))
