@@ -42,6 +42,24 @@ class Keeper:
             self.kept.finish(epoch, f"digest {epoch}")
         return rows
 
+    def apply(self, changes: Rows) -> None:
+        """Apply changes to `result`, by the key that the query has."""
+        key = self.kept.key
+        places = None if key is None else [self.kept.view.names.index(name) for name in key]
+        for *values, op in changes:
+            row = tuple(values)
+            if places is not None:
+                same = [old for old in self.result if all(old[place] == row[place] for place in places)]
+                assert bool(same) == (op != "i"), f"{op} {row} does not fit what is there"
+                for old in same:
+                    del self.result[old]
+            elif op == "d":
+                assert self.result[row] > 0, f"{row} is removed and was not there"
+                self.result[row] -= 1
+            if op != "d":
+                self.result[row] += 1
+        self.result = +self.result
+
 
 def applied(changes: list[Rows], key: tuple[int, ...] | None = None) -> Counter[tuple[Any, ...]]:
     """The table that changelogs describe, by whole rows or by the places of a key; a row that is not there cannot be removed."""

@@ -142,13 +142,14 @@ class Expressions:
 
     def leaf(self, scope: Scope, kind: str) -> Term:
         columns = [term for term in stable(scope) if term.kind == kind]
-        if columns and self.dice.random() < 0.85:
+        if columns and self.dice.random() < 0.93:
             return self.dice.choice(columns)
-        return Term(literal(kind, draw_value(self.dice, kind, 0.15)), kind)
+        return Term(literal(kind, draw_value(self.dice, kind, 0.04)), kind)
 
     def _general(self, scope: Scope, kind: str, depth: int) -> Term:
         template, needs = self.dice.choice(GENERAL)
-        first, second = self.term(scope, kind, depth), self.leaf(scope, kind)
+        first = self.term(scope, kind, depth)
+        second = self.leaf([each for each in scope if each != first], kind)
         condition = self.condition(scope, 0) if needs else ""
         return Term(template.format(first.text, second.text, condition), kind, min(first.grade, second.grade))
 
@@ -177,7 +178,7 @@ class Expressions:
                 literal(term.kind, value) for value in sorted(self.dice.choices(_ordered(term.kind), k=2), key=_ordered(term.kind).index)
             )
             return f"{term.text} BETWEEN {low} AND {high}"
-        items = ", ".join(literal(term.kind, draw_value(self.dice, term.kind, 0.1)) for _ in range(self.dice.randint(1, 3)))
+        items = ", ".join(literal(term.kind, draw_value(self.dice, term.kind, 0.04)) for _ in range(self.dice.randint(1, 3)))
         return f"{term.text} {self.dice.choice(('', 'NOT '))}IN ({items})"
 
     def _special(self, scope: Scope, term: Term) -> str:

@@ -64,7 +64,7 @@ def _changes(dice: Random, table: Table, kinds: list[str], rows: list[Row], numb
         rows.clear()
         return gone
     changes: list[Change] = []
-    for _ in range(dice.randint(2, 10) if number == 0 else dice.randint(1, 5)):
+    for _ in range(dice.randint(3, 10) if number == 0 else dice.randint(1, 5)):
         changes += _change(dice, kinds, rows, table.append_only, number == 0)
     dice.shuffle(changes)
     return changes

@@ -25,6 +25,8 @@ INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.facto
 SETTINGS = {"spark.sql.shuffle.partitions": "2", "spark.sql.adaptive.enabled": "false", **INTERPRETED}
 COMPILED = 8
 """One of so many cases runs as compiled Java, as in production."""
+EMPTY = 8
+"""One of so many cases runs that never have a row in the result."""
 
 
 class Stepping(Protocol):
@@ -40,11 +42,17 @@ ViewMaker = Callable[[SparkSession, Case], Stepping]
 
 @dataclass(frozen=True)
 class Outcome:
-    status: Literal["passed", "failed", "refused", "invalid"]
-    """`invalid`: Spark's batch refuses the query; `refused`: the view does."""
+    status: Literal["passed", "failed", "refused", "invalid", "skipped"]
+    """`invalid`: Spark's batch refuses the query; `refused`: the view does; `skipped`: the result has never a row."""
     kind: str = ""
     """what failures have in common that are the same mistake"""
     report: str = ""
+
+
+@dataclass(frozen=True)
+class Answer:
+    schema: StructType
+    rows: Rows
 
 
 class RefusedError(Exception):
@@ -59,43 +67,44 @@ class Oracle:
         self.interpreted = new_session(spark, INTERPRETED)
         self.batch = new_session(spark, SETTINGS)
 
-    def judge(self, case: Case, make: ViewMaker) -> Outcome:
-        """Run the case up to the first epoch whose result is wrong."""
+    def judge(self, case: Case, make: ViewMaker, skip: bool = False) -> Outcome:
+        """Run the case up to the first epoch whose result is wrong. Most cases without any result are skipped if `skip`."""
+        try:
+            answers = [self.answer(case, tables) for tables in contents(case)]
+        except (PySparkException, Py4JJavaError) as error:
+            return Outcome("invalid", _first_line(error))
+        filled = any(answer.rows for answer in answers)
+        if skip and not filled and case.seed % EMPTY:
+            return Outcome("skipped")
         with ExitStack() as stack:
-            return self._judge(case, make, stack)
+            return self._judge(case, make, answers, stack) or Outcome("passed", "" if filled else "empty")
 
-    def _judge(self, case: Case, make: ViewMaker, stack: ExitStack) -> Outcome:
+    def _judge(self, case: Case, make: ViewMaker, answers: list[Answer], stack: ExitStack) -> Outcome | None:
         spark = self.interpreted if case.seed % COMPILED else self.compiled
-        got, filled = Rows(), False
-        view: Stepping | None = None
-        for number, tables in enumerate(contents(case)):
-            try:
-                answer = self.answer(case, tables)
-                expected = rows_of(answer)
-            except (PySparkException, Py4JJavaError) as error:
-                return Outcome("invalid", _first_line(error))
+        view, got = None, Rows()
+        for number, answer in enumerate(answers):
             try:
                 if view is None:
                     view = make(spark, case)
                     stack.callback(view.close)
                 out = view.step(number, frames(spark, case, number))
-                wrong = _wrong_schema(answer, out)
+                wrong = _wrong_schema(answer.schema, out.schema)
                 got = sum_of(got, changes_of(out))
             except RefusedError as error:
                 return Outcome("refused", str(error))
             except Exception as error:  # noqa: BLE001 — whatever the tested code raises
                 return Outcome("failed", f"error: {_first_line(error)}", f"epoch {number}: {_last_lines(error)}\n\n{case}")
-            wrong = wrong or _difference(expected, got)
+            wrong = wrong or _difference(answer.rows, got)
             if wrong:
                 return Outcome("failed", wrong[0], f"epoch {number}: {wrong[1]}\n\n{case}")
-            filled = filled or bool(expected)
-        return Outcome("passed", "" if filled else "empty")
+        return None
 
-    def answer(self, case: Case, tables: Mapping[str, list[Row]]) -> DataFrame:
+    def answer(self, case: Case, tables: Mapping[str, list[Row]]) -> Answer:
         """The query over the tables as they are."""
         for table in case.tables:
             frame_of(self.batch, tables[table.name], table.schema).createOrReplaceTempView(table.name)
-        return self.batch.sql(case.query)
+        frame = self.batch.sql(case.query)
+        return Answer(frame.schema, rows_of(frame))
 
 
 def new_session(spark: SparkSession, settings: Mapping[str, str]) -> SparkSession:
@@ -180,11 +189,11 @@ def _lines(expected: Rows, got: Rows) -> str:
     return "".join(f"\n  {name}: {dict(rows) if len(rows) < 40 else f'{len(rows)} rows'}" for name, rows in sides.items())
 
 
-def _wrong_schema(answer: DataFrame, out: DataFrame) -> tuple[str, str] | None:
-    *columns, weight = out.schema.fields
-    wanted, found = ([field.dataType.simpleString() for field in fields] for fields in (answer.schema.fields, columns))
-    if wanted != found or answer.columns != out.columns[:-1] or (weight.name, weight.dataType) != ("_w", LongType()):
-        return "schema", f"the schema is {out.schema.simpleString()}, of the batch answer {answer.schema.simpleString()}"
+def _wrong_schema(wanted: StructType, found: StructType) -> tuple[str, str] | None:
+    *columns, weight = found.fields
+    pairs = [[(field.name, field.dataType.simpleString()) for field in fields] for fields in (wanted.fields, columns)]
+    if pairs[0] != pairs[1] or (weight.name, weight.dataType) != ("_w", LongType()):
+        return "schema", f"the schema is {found.simpleString()}, of the batch answer {wanted.simpleString()}"
     return None
 
 

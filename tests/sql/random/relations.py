@@ -105,7 +105,7 @@ class Relations:
     def _select(self) -> Relation:
         source = self.source(values=True)
         text, columns = self._projection(source.scope) if self.dice.random() < 0.9 else ("*", _unqualified(source.scope))
-        return Relation(f"SELECT {text} FROM {source.text}{self._where(source.scope, 0.55)}", columns, source.size)
+        return Relation(f"SELECT {text} FROM {source.text}{self._where(source.scope, 0.45)}", columns, source.size)
 
     def _projection(self, scope: Scope, distinct: bool = False) -> tuple[str, tuple[Term, ...]]:
         """Some columns, some expressions, each with a new name."""
@@ -118,7 +118,7 @@ class Relations:
         return ", ".join(f"{term.text} AS {column.text}" for term, column in zip(terms, columns, strict=True)), columns
 
     def _where(self, scope: Scope, chance: float) -> str:
-        return f" WHERE {self.make.condition(scope, 2)}" if self.dice.random() < chance else ""
+        return f" WHERE {self.make.condition(scope, 1)}" if self.dice.random() < chance else ""
 
     def _distinct(self) -> Relation:
         source = self.source(values=True)
@@ -131,7 +131,7 @@ class Relations:
         if not terms:
             return self._select()
         text, columns = self._items(terms)
-        count, skipped = self.dice.choice((0, 1, 2, 2, 3, 3, 4, 5, 7)), self.dice.randint(1, 3)
+        count, skipped = self.dice.choice((0, 1, 1, 2, 2, 2, 3, 3, 3, 4, 4, 5, 7)), self.dice.randint(1, 3)
         offset = f" OFFSET {skipped}" if self.dice.random() < 0.3 else ""
         limit = "" if offset and self.dice.random() < 0.3 else f" LIMIT {count}"
         return Relation(f"SELECT {text} FROM {source.text} ORDER BY {self._order(columns)}{limit}{offset}", columns, count)
@@ -165,7 +165,7 @@ class Relations:
         kept = self.dice.sample(terms, self.dice.randint(1, len(terms)))
         text, columns = self._items([*kept, *calls])
         inner = Relation(f"SELECT {text} FROM {source.text}{self._where(source.scope, 0.2)}", columns, source.size)
-        return self._qualified(inner, len(calls)) if self.dice.random() < 0.4 else inner
+        return self._qualified(inner, len(calls)) if self.dice.random() < 0.3 else inner
 
     def _over(self, terms: Sequence[Term], keys: Sequence[Term]) -> Term:
         partition = f"PARTITION BY {', '.join(key.text for key in keys)} " if keys else ""
@@ -189,8 +189,8 @@ class Relations:
     def _qualified(self, inner: Relation, calls: int) -> Relation:
         """The filter on a window function that other systems call QUALIFY."""
         source = self._nested(inner)
-        ranks = [term for term in source.scope[-calls:] if term.kind in NUMBERS and term.grade >= STABLE]
-        condition = f"{ranks[0].text} <= {self.dice.randint(1, 3)}" if ranks else self.make.condition(source.scope)
+        ranks = [term for term in source.scope[-calls:] if term.kind == "int"]
+        condition = f"{ranks[0].text} <= {self.dice.randint(1, 3)}" if ranks else self.make.condition(source.scope[-calls:])
         text, columns = self._items(source.scope)
         return Relation(f"SELECT {text} FROM {source.text} WHERE {condition}", columns, inner.size)
 

@@ -55,7 +55,7 @@ def draw_type(dice: Random) -> str:
     return dice.choices(list(WEIGHTS), list(WEIGHTS.values()))[0]
 
 
-def draw_value(dice: Random, kind: str, nulls: float = 0.2) -> Any:
+def draw_value(dice: Random, kind: str, nulls: float = 0.15) -> Any:
     return None if dice.random() < nulls else dice.choice(VALUES[kind])
 
 

@@ -81,7 +81,7 @@ class Steps:
         if any(one is not other for one, other in zip(before, after, strict=True)):
             plan = bridge.with_children(plan, after)
         if self._scalars(plan):
-            plan = self._join_scalars(plan)
+            plan = self._join_scalars_of_aggregate(plan) if bridge.kind(plan) == "Aggregate" else self._join_scalars(plan)
         kind = bridge.kind(plan)
         if kind == "Join" and str(plan.joinType().toString()) == "LeftAnti":
             return self._separate_nulls(plan)
@@ -109,6 +109,19 @@ class Steps:
             values.append((scalar, bridge.items(one.output())[0]))
         rewritten = bridge.with_expressions(bridge.with_children(plan, [first, *others]), values)
         return rewritten if bridge.kind(plan) in {"Project", "Aggregate"} else bridge.project(output, rewritten)
+
+    def _join_scalars_of_aggregate(self, aggregate: Plan) -> Plan:
+        """Subqueries in arguments and keys are joined below an aggregate, those in its results above it."""
+        bridge = self._bridge
+        parts = bridge.aggregate_parts(aggregate)
+        if parts is None:
+            raise Refused("a subquery in an aggregate of a function of your own", aggregate)
+        keys, functions, results = parts
+        named = [bridge.alias(each, str(each.resultAttribute().name()), each.resultAttribute().exprId()) for each in functions]
+        inner = bridge.aggregate([bridge.unnamed(key) for key in keys], [*keys, *named], aggregate.child())
+        inner = self._join_scalars(inner) if self._scalars(inner) else inner
+        outer = bridge.project(results, inner)
+        return self._join_scalars(outer) if self._scalars(outer) else outer
 
     def _one_row(self, plan: Plan) -> Plan:
         """A scalar subquery's plan with exactly one row: null if there is none, and an error if there are several."""
