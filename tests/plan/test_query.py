@@ -1,10 +1,10 @@
-"""SQL is looked at without Spark and reaches Spark as written, but for the names of nodes and the clock."""
+"""What is known about SQL without Spark."""
 
 import pytest
 
 from millstream.plan import types
 from millstream.sql.check.columns import analyse
-from millstream.sql.check.query import freeze_clock, parse_query
+from millstream.sql.check.query import parse_query, reads_clock
 
 ORDERS = types.schema({"id": "int64", "user": "string", "amount": "decimal(18,2)", "tags": "list<string>", "p": "struct<a: int64>"})
 
@@ -12,17 +12,6 @@ ORDERS = types.schema({"id": "int64", "user": "string", "amount": "decimal(18,2)
 def test_tables_are_found_behind_ctes_and_in_subqueries() -> None:
     query = parse_query("WITH c AS (SELECT * FROM raw.orders) SELECT * FROM c UNION ALL SELECT * FROM (SELECT * FROM b)")
     assert set(query.tables) == {"raw.orders", "b"}
-
-
-def test_names_are_replaced_at_their_place_and_nothing_else_changes() -> None:
-    text = "SELECT /* raw.orders */ raw.orders.id, 'raw.orders'\nFROM raw.orders WHERE orders.amount > 1"
-    assert parse_query(text).with_views({"raw.orders": "v1"}) == (
-        "SELECT /* raw.orders */ `orders`.id, 'raw.orders'\nFROM v1 AS `orders` WHERE orders.amount > 1"
-    )
-
-
-def test_an_alias_of_the_user_stays() -> None:
-    assert parse_query("SELECT o.id FROM raw.orders o").with_views({"raw.orders": "v1"}) == "SELECT o.id FROM v1 o"
 
 
 @pytest.mark.parametrize(
@@ -58,11 +47,14 @@ def test_queries_without_state_are_not(text: str) -> None:
     assert parse_query(text).stateful() is None
 
 
-def test_the_clock_stands_still_and_text_stays_text() -> None:
-    frozen = freeze_clock("SELECT now(), current_date, unix_timestamp(a), 'now()', now FROM t", "2026-01-01 00:00:00")
-    assert (
-        frozen == "SELECT TIMESTAMP '2026-01-01 00:00:00', to_date(TIMESTAMP '2026-01-01 00:00:00'), unix_timestamp(a), 'now()', now FROM t"
-    )
+@pytest.mark.parametrize("text", ["now()", "a < current_date", "unix_timestamp()", "CURRENT_TIMESTAMP()"])
+def test_expressions_that_read_the_clock_are_known(text: str) -> None:
+    assert reads_clock(text)
+
+
+@pytest.mark.parametrize("text", ["'now()'", "now", "unix_timestamp(a)", "to_date(a)"])
+def test_other_expressions_do_not_read_it(text: str) -> None:
+    assert not reads_clock(text)
 
 
 def test_queries_that_roll_dice_say_so() -> None:
@@ -97,9 +89,3 @@ def test_types_are_claimed_only_where_they_are_sure() -> None:
 
 def test_nothing_is_claimed_about_an_input_of_unknown_schema() -> None:
     assert analyse(parse_query("SELECT whatever FROM t"), {"t": None}).misnamed == ()
-
-
-def test_what_only_spark_can_parse_still_gets_its_views() -> None:
-    query = parse_query("FROM raw.orders |> WHERE amount > 1 |> SELECT id %%")
-    assert query.tree is None
-    assert "v1" in query.with_views({"raw.orders": "v1"})

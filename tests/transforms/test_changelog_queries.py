@@ -74,6 +74,10 @@ def _rows(spark: SparkSession, rows: list[Any], names: str) -> DataFrame:
         "SELECT id, v FROM plain UNION ALL SELECT * FROM t WHERE v > 10",
         "SELECT id FROM (SELECT id, v FROM plain UNION ALL SELECT id, v FROM t) WHERE v > 10",
         "SELECT id, v FROM t WHERE v > (SELECT min(v) + 9 FROM plain)",
+        "FROM t SELECT id, v WHERE v > 10",
+        "FROM t |> WHERE v > 10 |> SELECT id, v",
+        "FROM t |> WHERE v > 10",
+        "SELECT id, v FROM t WHERE v > 10 UNION ALL VALUES (100, 50)",
         "SELECT id, (SELECT max(id) FROM plain) AS m FROM t WHERE id IN (SELECT 1 UNION ALL SELECT 2) AND v > 10",
     ],
 )
@@ -82,7 +86,14 @@ def test_what_comes_out_makes_the_table(query: Query, sql: str) -> None:
     assert found == expected and expected
 
 
-@pytest.mark.parametrize("sql", ["FROM t SELECT id, v WHERE v > 10", "SELECT id, v, count(*) OVER (PARTITION BY v) AS n FROM t"])
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT id, v, count(*) OVER (PARTITION BY v) AS n FROM t",
+        "SELECT id, n, x FROM t UNPIVOT (x FOR n IN (v))",
+        "SELECT k FROM (SELECT id, v FROM t) AS s(k, w)",
+    ],
+)
 def test_a_query_that_would_forget_what_happened_is_refused(query: Query, sql: str) -> None:
     with pytest.raises(RunError, match="MS030"):
         query(sql)

@@ -13,9 +13,12 @@ from millstream import function
 from millstream.engine.lowering.functions import functions_registered
 from millstream.errors import RunError
 from millstream.plan.declarations import user_function
+from millstream.sql.catalyst import names
+from millstream.sql.catalyst.bridge import Bridge
+from millstream.sql.catalyst.calls import rewrite_plan
+from millstream.sql.catalyst.user_aggregates import collecting
 from millstream.sql.check import builtins
 from millstream.sql.check.builtins import BUILTINS
-from millstream.sql.rewrites.calls import collected
 
 pytestmark = pytest.mark.spark
 ROWS = "(SELECT id % 2 AS k, nullif(id, 4) AS x, id * 1.5D AS w FROM range(7))"
@@ -64,8 +67,14 @@ AGGREGATES = [used.name for used in FUNCTIONS if used.aggregates(Path())]
 
 @pytest.fixture
 def query(spark: Any, tmp_path: Path) -> Iterator[Callable[[str], list[tuple[Any, ...]]]]:
+    bridge = Bridge(spark)
+
+    def go(text: str) -> list[tuple[Any, ...]]:
+        plan = rewrite_plan(bridge, names.parse(bridge, text), collecting(AGGREGATES))
+        return sorted((tuple(row) for row in bridge.frame(plan).collect()), key=str)
+
     with functions_registered(spark, FUNCTIONS, tmp_path):
-        yield lambda text: sorted((tuple(row) for row in spark.sql(collected(text, AGGREGATES)).collect()), key=str)
+        yield go
 
 
 @contextmanager

@@ -7,7 +7,7 @@ before a worker sees them.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -19,9 +19,9 @@ from millstream.lookups.table import LookupTableRun, MissingTableError, TableSpe
 from millstream.plan.components import NodeContext, Problem
 from millstream.plan.lookup_tables import LookupTable
 from millstream.sql.check.columns import type_of
+from millstream.sql.check.lookups import CHECK, calls_in, place_at
 from millstream.sql.check.query import parse_query, tokens_of
-from millstream.sql.rewrites.lookups import CHECK, calls_in, place_at
-from millstream.sql.rewrites.table_joins import joins_in
+from millstream.sql.check.table_joins import joins_in
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -35,9 +35,11 @@ def function_name(verb: str, table: str) -> str:
 
 
 @contextmanager
-def table_functions_registered(session: SparkSession, text: str, tables: Mapping[str, LookupTable], context: NodeContext) -> Iterator[None]:
-    """Spark can analyse texts that call functions on tables while the body runs."""
-    wanted = [(table, verb) for table in tables.values() for verb in _VERBS if function_name(verb, table.name) in text]
+def table_functions_registered(
+    session: SparkSession, functions: Collection[tuple[str, str]], tables: Mapping[str, LookupTable], context: NodeContext
+) -> Iterator[None]:
+    """Spark can analyse plans that call these functions on tables, each a verb and a table, while the body runs."""
+    wanted = [(table, verb) for table in tables.values() for verb in _VERBS if (verb, table.name) in functions]
     for table, verb in wanted:
         _register(session, table, verb, context)
     try:

@@ -15,9 +15,9 @@ from millstream.plan.nodes import Node
 from millstream.plan.schemas import Schemas
 from millstream.plan.topology import Topology
 from millstream.sql.check.builtins import BUILTINS, OWN_AGGREGATES
+from millstream.sql.check.calls import mentions
 from millstream.sql.check.known_functions import nearest_function, unknown_functions
 from millstream.sql.check.query import parse_query
-from millstream.sql.rewrites.calls import mentions
 
 _NAME = re.compile(r"[A-Za-z]\w*")
 

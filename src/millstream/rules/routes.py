@@ -12,7 +12,7 @@ from millstream.plan.schemas import Schemas
 from millstream.plan.topology import Topology
 from millstream.rules.functions import calls_of
 from millstream.rules.usage import input_place, used_nodes
-from millstream.sql.check.query import freeze_clock
+from millstream.sql.check.query import reads_clock
 
 
 def routes_are_read_by_branch(topology: Topology, schemas: Schemas) -> Iterator[Diagnostic]:
@@ -50,7 +50,7 @@ def varying_routes_have_one_query(topology: Topology, schemas: Schemas) -> Itera
 def _varies(node: TransformNode, topology: Topology) -> bool:
     """Whether a second computation may give other branches: random values, the time, or a function that says so."""
     texts = [str(text) for text in getattr(node.component, "routes", {}).values()]
-    clock = any(freeze_clock(text, "2000-01-01 00:00:00") != text for text in texts)
+    clock = any(map(reads_clock, texts))
     return (
         clock or not node.component.deterministic or any(used.options.deterministic is False for used in calls_of(node, topology.functions))
     )

@@ -13,10 +13,13 @@ from millstream.plan import types
 from millstream.plan.components import Problem
 from millstream.plan.expressions import expr
 from millstream.plan.options import Expression
+from millstream.sql.catalyst.aggregates import stream_aggregates
+from millstream.sql.catalyst.bridge import Bridge
+from millstream.sql.catalyst.calls import rewrite_expression
+from millstream.sql.catalyst.user_aggregates import collecting
+from millstream.sql.check.aggregates import with_own_types
 from millstream.sql.check.expressions import unknown_columns
 from millstream.sql.expressions import types_of
-from millstream.sql.rewrites.aggregates import expand
-from millstream.sql.rewrites.calls import collected
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
@@ -25,11 +28,11 @@ Aggregates = Annotated[dict[str, Expression], Field(min_length=1)]
 _NUMERIC = (exp.Sum, exp.Avg, exp.Stddev, exp.StddevPop, exp.StddevSamp, exp.Variance, exp.VariancePop, exp.Median)
 
 
-def columns_of(aggregates: Mapping[str, str], time: str = "", functions: tuple[str, ...] = ()) -> list[Column]:
+def columns_of(bridge: Bridge, aggregates: Mapping[str, str], time: str = "", functions: tuple[str, ...] = ()) -> list[Column]:
     """The aggregates as columns; `functions` are the user's own, which receive collected lists."""
-    from pyspark.sql import functions as F
-
-    return [F.expr(expand(collected(text, functions), time)).alias(name) for name, text in aggregates.items()]
+    rewrites = {**stream_aggregates(time), **collecting(functions)}
+    found = {name: rewrite_expression(bridge, bridge.expression(text), rewrites) for name, text in aggregates.items()}
+    return [bridge.column(expression).alias(name) for name, expression in found.items()]
 
 
 def aggregate_problems(aggregates: Mapping[str, str], taken: tuple[str, ...], schema: pa.Schema | None) -> list[Problem]:
@@ -54,7 +57,7 @@ def output_of(keys: tuple[str, ...], extra: list[pa.Field], aggregates: Mapping[
     """Key columns, the transform's own columns, and the aggregates with their types where known."""
     if schema is None or any(key not in schema.names for key in keys):
         return None
-    computed = types_of({name: expand(text) for name, text in aggregates.items()}, schema)
+    computed = types_of({name: with_own_types(text) for name, text in aggregates.items()}, schema)
     totals = list(computed) if computed is not None else [pa.field(name, types.UNKNOWN) for name in aggregates]
     return pa.schema([*(schema.field(key) for key in keys), *extra, *totals])
 

@@ -13,6 +13,7 @@ from millstream.plan.changelog import OP
 from millstream.plan.components import NodeContext, OutputMode, Problem, Transform
 from millstream.plan.expressions import quote_column
 from millstream.plan.options import Columns
+from millstream.sql.catalyst.bridge import Bridge
 from millstream.sql.expressions import only_schema
 from millstream.sql.totals import Aggregates, aggregate_problems, columns_of, output_of
 
@@ -68,5 +69,6 @@ class Aggregate(Transform):
         ((_, frame),) = frames.items()
         rows, rejects = split_null_keys(frame, self.key_by, context)
         time = quote_column(context.event_time) if context.event_time else ""
-        totals = rows.groupBy(*[F.col(quote_column(key)) for key in self.key_by]).agg(*columns_of(self.aggregate, time, context.aggregates))
+        columns = columns_of(Bridge(frame.sparkSession), self.aggregate, time, context.aggregates)
+        totals = rows.groupBy(*[F.col(quote_column(key)) for key in self.key_by]).agg(*columns)
         return with_rejects(totals.withColumn(OP, F.lit("u")), rejects, context)

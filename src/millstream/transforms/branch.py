@@ -12,8 +12,8 @@ from millstream.plan.changelog import op_of
 from millstream.plan.components import NodeContext, Transform
 from millstream.plan.expressions import quote_column
 from millstream.sql.analysed.isolation import without_rejects
+from millstream.sql.catalyst.changelog import outcome, passing
 from millstream.sql.expressions import only_schema
-from millstream.sql.rewrites.changelog import outcome, passing
 from millstream.transforms.route import ROUTE, ROUTE_OF_OP
 
 if TYPE_CHECKING:

@@ -13,10 +13,12 @@ from millstream.plan.components import NodeContext, Problem, Transform
 from millstream.plan.expressions import quote_column
 from millstream.plan.options import Expression
 from millstream.sql.analysed.isolation import isolate_rejects
+from millstream.sql.catalyst.changelog import outcome, passing
+from millstream.sql.catalyst.clock import freeze
+from millstream.sql.check.changelog import names_op
 from millstream.sql.check.expressions import row_problems
-from millstream.sql.check.query import Query, freeze_clock
+from millstream.sql.check.query import Query
 from millstream.sql.expressions import only_schema
-from millstream.sql.rewrites.changelog import names_op, outcome, passing
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -53,9 +55,10 @@ class Filter(Transform):
 
     def apply(self, frames: Mapping[str, DataFrame], context: NodeContext) -> DataFrame:
         (frame,) = frames.values()
-        where, op = freeze_clock(self.where, context.clock) if context.clock else self.where, op_of(frame.columns)
+        where, op = self.where, op_of(frame.columns)
         context.record_sql(where)
         kept = frame.alias("input").where(where) if not op or names_op(where) else _changes(frame, where, op)
+        kept = freeze(kept, context.clock)
         return isolate_rejects(kept, context.name) if context.isolate else kept
 
 

@@ -18,10 +18,11 @@ from millstream.plan.branches import DEFAULT
 from millstream.plan.components import NodeContext, Problem, Transform
 from millstream.plan.options import Expression
 from millstream.sql.analysed.isolation import isolate_rejects
+from millstream.sql.catalyst.clock import freeze
+from millstream.sql.check.changelog import names_op
 from millstream.sql.check.expressions import row_problems
-from millstream.sql.check.query import Query, freeze_clock
+from millstream.sql.check.query import Query
 from millstream.sql.expressions import only_schema, types_of
-from millstream.sql.rewrites.changelog import names_op
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -86,17 +87,17 @@ class Route(Transform):
         from pyspark.sql import functions as F
 
         (frame,) = frames.values()
-        texts = {name: freeze_clock(text, context.clock) if context.clock else text for name, text in self.routes.items()}
-        for text in texts.values():
+        for text in self.routes.values():
             context.record_sql(text)
         chosen = F.lit(DEFAULT)
-        for name, text in reversed(texts.items()):
+        for name, text in reversed(self.routes.items()):
             chosen = F.when(F.expr(text), F.lit(name)).otherwise(chosen)
         rows = frame.alias("input")
-        routed = rows.withColumns({self._column: chosen})
+        routed = freeze(rows.withColumns({self._column: chosen}), context.clock)
         if not context.isolate:
             return routed
-        return isolate_rejects(routed, context.name, rows.select(*[F.expr(text).alias(name) for name, text in texts.items()]))
+        conditions = rows.select(*[F.expr(text).alias(name) for name, text in self.routes.items()])
+        return isolate_rejects(routed, context.name, freeze(conditions, context.clock))
 
     @property
     def _column(self) -> str:

@@ -14,8 +14,9 @@ from millstream.plan.components import NodeContext, Problem, Transform
 from millstream.plan.expressions import Expr, expr, quote_column
 from millstream.plan.options import Expression
 from millstream.sql.analysed.isolation import isolate_rejects
+from millstream.sql.catalyst.clock import freeze
 from millstream.sql.check.expressions import row_problems
-from millstream.sql.check.query import Query, freeze_clock
+from millstream.sql.check.query import Query
 from millstream.sql.expressions import only_schema, types_of
 
 if TYPE_CHECKING:
@@ -64,12 +65,10 @@ class Select(Transform):
 
     def apply(self, frames: Mapping[str, DataFrame], context: NodeContext) -> DataFrame:
         (frame,) = frames.values()
-        wanted = self._all_columns(frame.columns)
-        texts = {name: freeze_clock(text, context.clock) if context.clock else text for name, text in wanted.items()}
-        columns = [f"{text} AS {quote_column(name)}" for name, text in texts.items()]
+        columns = [f"{text} AS {quote_column(name)}" for name, text in self._all_columns(frame.columns).items()]
         for text in columns:
             context.record_sql(text)
-        chosen = frame.alias("input").selectExpr(*columns)
+        chosen = freeze(frame.alias("input").selectExpr(*columns), context.clock)
         return isolate_rejects(chosen, context.name) if context.isolate else chosen
 
     def _all_columns(self, names: Iterable[str]) -> dict[str, str]:

@@ -1,4 +1,6 @@
-"""A query in Spark SQL. Names of nodes become names of views; windows, changelogs and dynamic tables add rewrites (`sql/rewrites`)."""
+"""A query in Spark SQL. Names, calls, dynamic tables and changelogs are handled in Spark's plan (`sql/catalyst`); only windowed aggregates
+are cut out of the text (`sql/rewrites`).
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,8 @@ import re
 from collections.abc import Iterable, Mapping
 from functools import reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, NamedTuple, Self
 
 import pyarrow as pa
 from pydantic import Field, PrivateAttr
@@ -22,18 +25,24 @@ from millstream.plan.lookup_tables import LookupTable
 from millstream.sql.analysed import plans
 from millstream.sql.analysed.gate import Carriers, Refusal, per_epoch, totals, window_columns
 from millstream.sql.analysed.isolation import isolate_rejects
+from millstream.sql.catalyst import names
+from millstream.sql.catalyst.aggregates import stream_aggregates
+from millstream.sql.catalyst.bridge import Bridge
+from millstream.sql.catalyst.calls import Rewrites, rewrite_plan
+from millstream.sql.catalyst.changelog import Carried, Carrying, carry, lost
+from millstream.sql.catalyst.clock import freeze
+from millstream.sql.catalyst.lookups import look_up
+from millstream.sql.catalyst.user_aggregates import collecting
 from millstream.sql.check.alternatives import alternative_to
+from millstream.sql.check.changelog import names_op, with_carried_columns
 from millstream.sql.check.columns import analyse
 from millstream.sql.check.dialects import foreign_words
-from millstream.sql.check.query import Query, freeze_clock, parse_query, place_between
+from millstream.sql.check.lookups import calls_in, table_problems, uses
+from millstream.sql.check.query import Query, parse_query, place_between
 from millstream.sql.check.syntax import Fault
-from millstream.sql.rewrites.aggregates import expand
-from millstream.sql.rewrites.calls import collected
-from millstream.sql.rewrites.changelog import carrying, lost, names_op
+from millstream.sql.check.table_joins import joins_in, without_joins
 from millstream.sql.rewrites.lateness import closes
-from millstream.sql.rewrites.lookups import calls_in, table_problems, uses, with_functions
 from millstream.sql.rewrites.splitting import PART, Split, split, totals_key, window_of
-from millstream.sql.rewrites.table_joins import joins_in, with_views
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -145,13 +154,8 @@ class Sql(NamesInputs, EpochTail, Windowed):
         return parse_query(self.sql)
 
     @property
-    def text(self) -> str:
-        """The query that runs: without joins on dynamic tables, which are not streams."""
-        return with_views(self.sql, self._tables, function_name) if self._tables else self.sql
-
-    @property
     def split(self) -> Split:
-        return split(self.text)
+        return split(self.sql, frozenset(self._tables))
 
     @property
     def deterministic(self) -> bool:
@@ -175,7 +179,7 @@ class Sql(NamesInputs, EpochTail, Windowed):
 
     @property
     def result_key(self) -> tuple[str, ...]:
-        tree = parse_query(self.text).tree
+        tree = without_joins(self.sql, frozenset(self._tables)).tree
         return totals_key(tree, self.split.selects[0]) or () if self.kind == "running" and tree is not None else ()
 
     @property
@@ -189,14 +193,14 @@ class Sql(NamesInputs, EpochTail, Windowed):
         return closes(self.split, input_name) if self.kind == "windowed" else ""
 
     def reads(self, input_name: str, isolating: bool) -> int:
-        texts = self.split.parts if self.split.parts and not self.incremental else (self.text,)
+        texts = self.split.parts if self.split.parts and not self.incremental else (self.sql,)
         return max(1, sum(reference.name == input_name for text in texts for reference in parse_query(text).references))
 
     def output(self, inputs: Mapping[str, pa.Schema | None]) -> pa.Schema | None:
         if self.incremental:
             return self._changes_of(analyse(self.query, {name: _table(schema) for name, schema in inputs.items()}).output)
-        changes = {name: kept_columns(schema.names) for name, schema in inputs.items() if schema is not None}
-        schema = analyse(parse_query(carrying(self.sql, changes)), inputs).output
+        found = analyse(self.query, inputs).output
+        schema = with_carried_columns(self.query, found, inputs) if found is not None else None
         return self._changes_of(schema) if self.kind == "running" else schema
 
     def _changes_of(self, schema: pa.Schema | None) -> pa.Schema | None:
@@ -223,7 +227,7 @@ class Sql(NamesInputs, EpochTail, Windowed):
         return wrong or key_problems(self.sql, self._tables, inputs)
 
     def refuses_isolation(self) -> str:
-        tree = parse_query(self.text).tree
+        tree = without_joins(self.sql, frozenset(self._tables)).tree
         help_ = "put the part that can fail into a separate query: SELECT … FROM one input WHERE …"
         if self.stateful:
             return f"rejects cannot be isolated in an aggregate; {help_}"
@@ -244,6 +248,14 @@ class Sql(NamesInputs, EpochTail, Windowed):
         return SqlRun(self, context)
 
 
+class _Parsed(NamedTuple):
+    """A query that is not bound to frames yet."""
+
+    carrying: Carrying
+    functions: frozenset[tuple[str, str]]
+    """Verb and table of the functions on dynamic tables that it calls."""
+
+
 class SqlRun(TransformRun):
     """Keeps facts from building the stream until the rest of the query is built."""
 
@@ -252,17 +264,19 @@ class SqlRun(TransformRun):
         self.sql = transform
         self._carriers: list[Carriers] = []
         """For each part of a windowed query, the columns with its window; empty after they were checked."""
+        self._parsed: dict[tuple[str, bool], _Parsed] = {}
+        """Text, and whether it is over whole tables → its plan, which is the same for every epoch."""
 
     def apply(self, frames: Mapping[str, DataFrame], context: NodeContext) -> DataFrame:
         from pyspark.sql import functions as F
 
         sql, split = self.sql, self.sql.split
         if context.relational or sql.incremental:
-            result = self._run(expand(sql.text, distinct=False), frames, context)
+            result = self._run(sql.sql, frames, context, rewrites=stream_aggregates(distinct=False))
             return result if context.relational else result.withColumn(OP, F.lit("u"))
         changes = {name: kept_columns(frame.columns) for name, frame in frames.items()}
-        parts = split.parts or (carrying(sql.text, changes),)
-        results = [self._run(expand(part) if sql.stateful else part, frames, context) for part in parts]
+        parts, carried = split.parts or (sql.sql,), {} if split.parts else changes
+        results = [self._run(part, frames, context, carried, stream_aggregates() if sql.stateful else {}) for part in parts]
         if split.kind == "windowed":
             self._carriers = [_windows(part, result, frames, context) for part, result in zip(parts, results, strict=True)]
         if sql.has_tail:
@@ -270,8 +284,8 @@ class SqlRun(TransformRun):
         (result,) = results
         if split.kind == "running":
             _require_key(result, sql.result_key, context)
-        if any(changes.values()):
-            _require_changes(sql.text, changes, result.columns, context)
+        if any(changes.values()) and not names_op(sql.sql):
+            _require_changes(self._parsed[parts[0], context.relational].carrying, changes, result.columns, context)
         result = result.withColumn(OP, F.lit("u")) if split.kind == "running" else result
         return isolate_rejects(result, context.name) if context.isolate else result
 
@@ -282,31 +296,34 @@ class SqlRun(TransformRun):
         parts = {f"{PART}{index}": frame.where(f"_part = {index}").select(f"_p{index}.*") for index in range(len(split.parts))}
         result = self._run(split.rest, parts, context)
         if found := self._carriers:
-            _require_windows(result, {_view(context.name, name): carriers for name, carriers in zip(parts, found, strict=True)}, context)
+            _require_windows(result, {_alias(context.name, name): carriers for name, carriers in zip(parts, found, strict=True)}, context)
             self._carriers = []
         return result
 
-    def _run(self, text: str, frames: Mapping[str, DataFrame], context: NodeContext) -> DataFrame:
-        return _run(text, frames, context, self.sql.lookups)
+    def _run(
+        self,
+        text: str,
+        frames: Mapping[str, DataFrame],
+        context: NodeContext,
+        changes: Mapping[str, Carried] = MappingProxyType({}),
+        rewrites: Rewrites = MappingProxyType({}),
+    ) -> DataFrame:
+        """The result of a query over frames, which are its tables."""
+        bridge = Bridge(next(iter(frames.values())).sparkSession)
+        context.record_sql(text)
+        key = (text, context.relational)
+        if key not in self._parsed:
+            self._parsed[key] = self._parse(bridge, text, changes, {**rewrites, **collecting(context.aggregates)})
+        parsed = self._parsed[key]
+        inputs = {name: names.Input(frame, _alias(context.name, name)) for name, frame in frames.items()}
+        with table_functions_registered(bridge.spark, parsed.functions, self.sql.lookups, context):
+            return freeze(bridge.frame(names.bind(bridge, parsed.carrying.plan, inputs)), context.clock)
 
-
-def _run(sql: str, frames: Mapping[str, DataFrame], context: NodeContext, tables: Mapping[str, LookupTable]) -> DataFrame:
-    """The result of a query over frames, which are views under the names of its tables."""
-    session = next(iter(frames.values())).sparkSession
-    views = {name: _view(context.name, name) for name in frames}
-    text = collected(freeze_clock(sql, context.clock) if context.clock else sql, context.aggregates)
-    text = with_functions(text, function_name) if tables else text
-    for name, frame in frames.items():
-        frame.createOrReplaceTempView(views[name])
-    try:
-        with table_functions_registered(session, text, tables, context):
-            statement = parse_query(text).with_views(views)
-            context.record_sql(statement)
-            return session.sql(statement)
-    finally:
-        catalog = session._jsparkSession.sessionState().catalog()
-        for view in views.values():  # not with the public catalog: that would also unpersist the view's frame
-            catalog.dropTempView(view)
+    def _parse(self, bridge: Bridge, text: str, changes: Mapping[str, Carried], rewrites: Rewrites) -> _Parsed:
+        """The plan of a text, rewritten as far as no frame is needed."""
+        plan = rewrite_plan(bridge, names.parse(bridge, text), rewrites)
+        found = look_up(bridge, plan, self.sql.lookups, function_name)
+        return _Parsed(carry(bridge, found.plan, changes), found.functions)
 
 
 def _windows(part: str, result: DataFrame, frames: Mapping[str, DataFrame], context: NodeContext) -> Carriers:
@@ -339,8 +356,8 @@ def _refusal_error(refusal: Refusal, context: NodeContext) -> RunError:
     return RunError(Diagnostic("MS030", f"`{context.name}`: {refusal.reason}"))
 
 
-def _require_changes(sql: str, changes: Mapping[str, tuple[str, ...]], columns: list[str], context: NodeContext) -> None:
-    if reason := lost(sql, changes, columns):
+def _require_changes(carrying: Carrying, changes: Mapping[str, Carried], columns: list[str], context: NodeContext) -> None:
+    if reason := lost(carrying, changes, columns):
         help_ = "write it as plain SELECTs, or use `_op` in it to handle updates and deletes yourself"
         raise RunError(Diagnostic("MS030", f"`{context.name}`: {reason}", help=help_))
 
@@ -360,8 +377,8 @@ def _union_parts(parts: list[DataFrame]) -> DataFrame:
     return reduce(lambda left, right: left.unionByName(right, allowMissingColumns=True), tagged)
 
 
-def _view(node: str, table: str) -> str:
-    """A unique view name for each input of each node."""
+def _alias(node: str, table: str) -> str:
+    """A unique name for each input of each node."""
     return f"_millstream_{hashlib.sha256(f'{node}/{table}'.encode()).hexdigest()[:16]}"
 
 

@@ -19,6 +19,7 @@ from millstream.plan.event_time import TIMESTAMP
 from millstream.plan.expressions import quote_column
 from millstream.plan.options import Columns
 from millstream.plan.windows import SessionWindow, SlidingWindow, TumblingWindow, Window, closes, local_windows
+from millstream.sql.catalyst.bridge import Bridge
 from millstream.sql.expressions import only_schema
 from millstream.sql.totals import Aggregates, aggregate_problems, columns_of, output_of
 
@@ -99,9 +100,8 @@ class WindowAggregate(Windowed):
         rows, rejects = split_null_keys(frame, self.key_by, context)
         time = quote_column(context.event_time)
         rows, groups = self._assign_windows(rows, time)
-        totals = rows.groupBy(*[F.col(quote_column(key)) for key in self.key_by], *groups).agg(
-            *columns_of(self.aggregate, time, context.aggregates)
-        )
+        columns = columns_of(Bridge(frame.sparkSession), self.aggregate, time, context.aggregates)
+        totals = rows.groupBy(*[F.col(quote_column(key)) for key in self.key_by], *groups).agg(*columns)
         edges = _EDGES if _EDGES[0] in totals.columns else (f"{_WINDOW}.start AS {_EDGES[0]}", f"{_WINDOW}.end AS {_EDGES[1]}")
         result = totals.selectExpr(*map(quote_column, self.key_by), *edges, *map(quote_column, self.aggregate))
         result = result.withColumn(OP, F.lit("u")) if self.emit == "updates" else result

@@ -13,8 +13,9 @@ from millstream.plan import types
 from millstream.plan.components import NodeContext, Problem, Transform
 from millstream.plan.options import Expression
 from millstream.sql.analysed.isolation import isolate_rejects
+from millstream.sql.catalyst.clock import freeze
 from millstream.sql.check.expressions import row_problems
-from millstream.sql.check.query import Query, freeze_clock
+from millstream.sql.check.query import Query
 from millstream.sql.expressions import only_schema, types_of
 
 if TYPE_CHECKING:
@@ -60,8 +61,7 @@ class WithColumns(Transform):
         from pyspark.sql import functions as F
 
         (frame,) = frames.values()
-        texts = {name: freeze_clock(text, context.clock) if context.clock else text for name, text in self.columns.items()}
-        for text in texts.values():
+        for text in self.columns.values():
             context.record_sql(text)
-        widened = frame.alias("input").withColumns({name: F.expr(text) for name, text in texts.items()})
+        widened = freeze(frame.alias("input").withColumns({name: F.expr(text) for name, text in self.columns.items()}), context.clock)
         return isolate_rejects(widened, context.name) if context.isolate else widened

@@ -15,7 +15,7 @@ from tests.servers.postgres import Database
 
 from millstream.observe.report import Report
 from millstream.plan.topology import Topology
-from millstream.sql.rewrites import changelog
+from millstream.sql.catalyst import changelog
 
 pytestmark = pytest.mark.spark
 Pipeline = Callable[..., Topology]

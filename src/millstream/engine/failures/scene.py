@@ -31,11 +31,12 @@ class Scene:
 
     @property
     def author(self) -> AnyNode | None:
-        """The node that passed the failed statement to Spark."""
+        """The node that passed the failed statement to Spark; of several with the same statement, the one that was running."""
         context = self.context
         if context is None:
             return None
-        return next((node for node in self.nodes if context.statement in self.statements.get(node.name, ())), None)
+        found = [node for node in self.nodes if context.statement in self.statements.get(node.name, ())]
+        return next((node for node in found if node.name == self.where), found[0] if found else None)
 
     @property
     def sql_place(self) -> Span | None:

@@ -8,7 +8,7 @@ from millstream.engine.failures.scene import Scene
 from millstream.errors import Diagnostic
 from millstream.plan.functions import FunctionRef
 from millstream.plan.nodes import AnyNode, TransformNode
-from millstream.sql.rewrites.calls import mentions
+from millstream.sql.check.calls import mentions
 from millstream.worker import marks
 from millstream.worker.mistakes import is_mistake
 

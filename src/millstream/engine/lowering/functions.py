@@ -19,7 +19,7 @@ from pyspark.sql.pandas.types import from_arrow_type, to_arrow_type
 from millstream.errors import Diagnostic, RunError
 from millstream.jvm.pickling import by_value
 from millstream.plan.declarations import Resolved, UserFunction
-from millstream.sql.rewrites.calls import PREFIX
+from millstream.sql.catalyst.user_aggregates import PREFIX
 from millstream.worker import udf
 
 

@@ -45,7 +45,7 @@ from millstream.plan.nodes import AnyNode, SinkNode, SourceNode, StreamNode, Tra
 from millstream.sql.analysed import plans
 from millstream.sql.analysed.changelogs import find_multiplying_step, key_in_result
 from millstream.sql.analysed.gate import Refusal, inexact, per_epoch
-from millstream.sql.rewrites.changelog import names_op
+from millstream.sql.check.changelog import names_op
 from millstream.store.protocol import Namespace, Store
 
 _NO_TIME = "1970-01-01 00:00:00.000000"

@@ -7,12 +7,13 @@ call takes about 0.05 ms. A Scala map is also a partial function, so a substitut
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from functools import cached_property
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 Plan = Any
 """A logical or physical plan on the JVM."""
@@ -22,6 +23,25 @@ Rdd = Any
 """An RDD of Spark's internal rows on the JVM."""
 
 
+class _Handles:
+    """Packages, classes and functions that are needed often: py4j asks the JVM about every part of a name, every time."""
+
+    def __init__(self, jvm: Any) -> None:
+        sql, utils = jvm.org.apache.spark.sql, jvm.org.apache.spark.api.python.PythonUtils
+        self.catalyst = sql.catalyst
+        self.expressions = self.catalyst.expressions
+        self.logical = self.catalyst.plans.logical
+        self.subquery_alias = self.logical.SubqueryAlias
+        self.alias_identifier = self.catalyst.AliasIdentifier
+        self.patterns = self.catalyst.trees.TreePattern
+        self.of_rows = sql.classic.Dataset.ofRows
+        self.new_list, self.new_map = jvm.java.util.ArrayList, jvm.java.util.HashMap
+        self.to_seq, self.to_map = utils.toSeq, utils.toScalaMap
+
+
+_handles = lru_cache(maxsize=1)(_Handles)
+
+
 class Bridge:
     """The calls, for one session."""
 
@@ -29,19 +49,17 @@ class Bridge:
         self.spark = spark
         self._jvm = cast("Any", spark._jvm)
         self._session: Any = spark._jsparkSession
-        self._catalyst: Any = self._jvm.org.apache.spark.sql.catalyst
-        self._expressions: Any = self._catalyst.expressions
-        self._logical: Any = self._catalyst.plans.logical
-        self._python_utils: Any = self._jvm.org.apache.spark.api.python.PythonUtils
+        self._handles: _Handles = _handles(self._jvm)
+        self._catalyst, self._expressions, self._logical = self._handles.catalyst, self._handles.expressions, self._handles.logical
 
     # Scala values
 
     def seq(self, items: Iterable[Any]) -> Any:
         """A Scala sequence."""
-        found = self._jvm.java.util.ArrayList()
+        found = self._handles.new_list()
         for item in items:
             found.add(item)
-        return self._python_utils.toSeq(found)
+        return self._handles.to_seq(found)
 
     def option(self, value: Any) -> Any:
         return self._jvm.scala.Option.apply(value)
@@ -53,16 +71,20 @@ class Bridge:
 
     def _function(self, pairs: Iterable[tuple[Any, Any]]) -> Any:
         """A partial function, as a Scala map."""
-        table = self._jvm.java.util.HashMap()
+        table = self._handles.new_map()
         for old, new in pairs:
             table.put(old, new)
-        return self._python_utils.toScalaMap(table)
+        return self._handles.to_map(table)
 
     # Frames and plans
 
+    @cached_property
+    def _parser(self) -> Any:
+        return self._session.sessionState().sqlParser()
+
     def parse(self, text: str) -> Plan:
         """The plan of a query as Spark's parser reads it: names are not resolved."""
-        return self._session.sessionState().sqlParser().parsePlan(text)
+        return self._parser.parsePlan(text)
 
     def with_inlined_definitions(self, plan: Plan) -> Plan:
         """A parsed plan whose WITH clauses are part of the tree."""
@@ -83,6 +105,17 @@ class Bridge:
         """The plan after Spark's analyser, with common table expressions inlined."""
         return self._catalyst.optimizer.InlineCTE(True, False).apply(frame._jdf.queryExecution().analyzed())
 
+    @staticmethod
+    def analysed_as_is(frame: DataFrame) -> Plan:
+        """The plan after Spark's analyser."""
+        return frame._jdf.queryExecution().analyzed()
+
+    def relations(self, plan: Plan) -> list[tuple[Plan, list[str]]]:
+        """The tables of a parsed plan and of its subqueries, each with the parts of its name."""
+        leaves = [leaf for each in [plan, *self.subquery_plans(plan)] for leaf in self.items(each.collectLeaves())]
+        found = [leaf for leaf in leaves if self.kind(leaf) == "UnresolvedRelation"]
+        return [(leaf, self.name_parts(leaf)) for leaf in found]
+
     def optimised(self, plan: Plan) -> Plan:
         return self._rows(plan).queryExecution().optimizedPlan()
 
@@ -96,7 +129,7 @@ class Bridge:
         return DataFrame(self._rows(plan), self.spark)
 
     def _rows(self, plan: Plan) -> Any:
-        return self._jvm.org.apache.spark.sql.classic.Dataset.ofRows(self._session, plan)
+        return self._handles.of_rows(self._session, plan)
 
     def rdd(self, frame: DataFrame) -> Rdd:
         return frame._jdf.queryExecution().toRdd()
@@ -134,6 +167,32 @@ class Bridge:
         found = list(pairs)
         return plan.transformUpWithSubqueries(self._function(found)) if found else plan
 
+    def replaced_from_top(self, expression: Expression, pairs: Iterable[tuple[Expression, Expression]]) -> Expression:
+        """An expression with parts replaced, and then parts of what has replaced them."""
+        return expression.transformDown(self._function(pairs))
+
+    def replaced_from_top_everywhere(self, plan: Plan, pairs: Iterable[tuple[Plan, Plan]]) -> Plan:
+        """A plan with nodes replaced, and then nodes in what has replaced them, also in its subqueries."""
+        found = list(pairs)
+        return plan.transformDownWithSubqueries(self._function(found)) if found else plan
+
+    def nodes(self, plan: Plan) -> Iterator[Plan]:
+        """All nodes of a plan and of its subqueries."""
+        waiting = [plan, *self.subquery_plans(plan)]
+        while waiting:
+            node = waiting.pop()
+            yield node
+            waiting += self.children(node)
+
+    def expressions(self, plan: Plan) -> Iterator[Expression]:
+        """The expressions of all nodes of a plan and of its subqueries."""
+        for node in self.nodes(plan):
+            yield from self.items(node.expressions())
+
+    def with_expressions_everywhere(self, plan: Plan, pairs: Iterable[tuple[Expression, Expression]]) -> Plan:
+        """A plan with expressions replaced, also in its subqueries: from the top, as in `replaced_from_top`."""
+        return plan.transformAllExpressionsWithSubqueries(self._function(pairs))
+
     def subquery_plans(self, plan: Plan) -> list[Plan]:
         """The plans of all subqueries in a plan's expressions, at any depth."""
         return self.items(plan.subqueriesAll())
@@ -145,7 +204,166 @@ class Bridge:
             return None
         return int(found.line().get()), int(found.startPosition().get()) + 1
 
+    @staticmethod
+    def text_of(node: Expression) -> str:
+        """The part of the parsed text that an expression was."""
+        found = node.origin()
+        text, start, stop = found.sqlText(), found.startIndex(), found.stopIndex()
+        return str(text.get())[int(start.get()) : int(stop.get()) + 1] if text.isDefined() and start.isDefined() else ""
+
+    # What a parsed plan selects
+
+    @staticmethod
+    def alias_name(node: Plan) -> str:
+        return str(node.identifier().name())
+
+    def name_parts(self, relation: Plan) -> list[str]:
+        return [str(part) for part in self.items(relation.multipartIdentifier())]
+
+    def definitions(self, plan: Plan) -> dict[int, Plan]:
+        """The definitions of WITH clauses, by the number that `definition_id` gives for a reference."""
+        return {int(node.id()): node for node in self.nodes(plan) if self.kind(node) == "CTERelationDef"}
+
+    @staticmethod
+    def definition_id(reference: Plan) -> int:
+        return int(reference.cteId())
+
+    def item_name(self, item: Expression) -> str:
+        """The name that an item of a SELECT has without being analysed; empty for others."""
+        if self.kind(item) == "Alias":
+            return str(item.name())
+        parts = self.attribute_parts(item)
+        return parts[-1] if parts else ""
+
+    def names_column(self, expression: Expression, names: Collection[str]) -> bool:
+        """Whether an expression reads a column of one of these names, or gives the name to one."""
+        return self.item_name(expression) in names or any(self.names_column(child, names) for child in self.children(expression))
+
+    def combines_rows(self, expression: Expression) -> bool:
+        """Whether an expression has an aggregate or window function."""
+        kind = self.kind(expression)
+        if kind in {"AggregateExpression", "WindowExpression", "UnresolvedWindowExpression"}:
+            return True
+        name = self.function_name(expression) if kind == "UnresolvedFunction" else ""
+        return (bool(name) and self._is_aggregate(name)) or any(self.combines_rows(child) for child in self.children(expression))
+
+    def _is_aggregate(self, name: str) -> bool:
+        found = self._session.sessionState().functionRegistry().lookupFunction(self._catalyst.FunctionIdentifier(name))
+        return bool(found.isDefined()) and str(found.get().getGroup()) == "agg_funcs"
+
+    def star(self) -> Expression:
+        return self._catalyst.analysis.UnresolvedStar(self.option(None))
+
+    def is_star_of(self, item: Expression, qualifier: Sequence[str]) -> bool:
+        """Whether an item is `*`, or `t.*` of the table with this qualifier."""
+        if not self.kind(item).startswith("UnresolvedStar"):
+            return False
+        target = self.items(item.target().get()) if item.target().isDefined() else []
+        return not target or (bool(qualifier) and str(target[-1]).lower() == qualifier[-1].lower())
+
+    def star_except(self, star: Expression, names: Iterable[str]) -> Expression:
+        """A star without these columns, beside those that it leaves out already."""
+        excluding = self.kind(star) == "UnresolvedStarExceptOrReplace"
+        known = [[str(part) for part in self.items(parts)] for parts in self.items(star.excepts())] if excluding else []
+        more = [[name] for name in names if [name] not in known]
+        replacements = star.replacements() if excluding else self.option(None)
+        columns = self.seq([self.seq(parts) for parts in (*known, *more)])
+        return self._catalyst.analysis.UnresolvedStarExceptOrReplace(star.target(), columns, replacements)
+
+    # Joins in a parsed plan
+
+    def joins(self, plan: Plan) -> list[Plan]:
+        return [node for node in self.nodes(plan) if self.kind(node) == "Join"]
+
+    @staticmethod
+    def join_form(join: Plan) -> str:
+        """`INNER`, `LEFT OUTER`, …; empty for USING and NATURAL."""
+        return str(join.joinType().sql()) if Bridge.kind(join.joinType()) not in {"UsingJoin", "NaturalJoin"} else ""
+
+    def table_name(self, node: Plan) -> tuple[str, str]:
+        """The table that a node of a parsed plan is, and the name that its columns are qualified by; empty for other nodes."""
+        named = self.kind(node) == "SubqueryAlias"
+        relation = self.children(node)[0] if named else node
+        if self.kind(relation) != "UnresolvedRelation":
+            return "", ""
+        parts = self.name_parts(relation)
+        return ".".join(parts), str(node.identifier().name()) if named else parts[-1]
+
+    def equality(self, join: Plan) -> tuple[Expression, Expression] | None:
+        """Both sides of a join's condition, if that is one equality."""
+        condition = join.condition()
+        if not condition.isDefined() or self.kind(condition.get()) != "EqualTo":
+            return None
+        left, right = self.children(condition.get())
+        return left, right
+
+    def attribute_parts(self, expression: Expression) -> list[str]:
+        """The name of a column in a parsed plan; empty for other expressions."""
+        return [str(part) for part in self.items(expression.nameParts())] if self.kind(expression) == "UnresolvedAttribute" else []
+
+    # Calls of functions in a parsed plan
+
+    def has_calls(self, tree: Plan | Expression) -> bool:
+        patterns = self._handles.patterns
+        return bool(tree.containsPattern(patterns.UNRESOLVED_FUNCTION())) or bool(tree.containsPattern(patterns.AGGREGATE_EXPRESSION()))
+
+    def as_call(self, node: Expression) -> Expression | None:
+        """An expression as a call of a function, if it is one. The parser resolves `first` and `last` itself."""
+        if self.kind(node) == "UnresolvedFunction":
+            return node
+        function = node.aggregateFunction() if self.kind(node) == "AggregateExpression" else None
+        if function is None or self.kind(function) not in {"First", "Last"}:
+            return None
+        clauses = (node.isDistinct(), node.filter(), function.ignoreNulls(), self.seq([]), False)
+        with self._at(node):
+            return self._catalyst.analysis.UnresolvedFunction(self.seq([self.kind(function)]), self.seq([function.child()]), *clauses)
+
+    def function_name(self, call: Expression) -> str:
+        """The name of the function that is called; empty for names with dots."""
+        parts = self.items(call.nameParts())
+        return str(parts[0]) if len(parts) == 1 else ""
+
+    def arguments(self, call: Expression) -> list[Expression]:
+        return self.items(call.arguments())
+
+    def text_value(self, expression: Expression) -> str | None:
+        """The value of a text literal."""
+        text = self.kind(expression) == "Literal" and str(expression.dataType().catalogString()) == "string"
+        return str(expression.value().toString()) if text else None
+
+    @staticmethod
+    def ignores_nulls(call: Expression) -> bool:
+        return bool(call.ignoreNulls())
+
+    @staticmethod
+    def is_distinct(call: Expression) -> bool:
+        return bool(call.isDistinct())
+
+    def call(
+        self, name: str, arguments: Iterable[Expression], at: Expression, *, filtered: bool = False, distinct: bool = False
+    ) -> Expression:
+        """A call of a function, at the place of another call; `filtered`: with its FILTER and the like."""
+        clauses = (at.filter(), at.ignoreNulls(), at.orderingWithinGroup()) if filtered else (self.option(None), False, self.seq([]))
+        with self._at(at):
+            return self._catalyst.analysis.UnresolvedFunction(self.seq([name]), self.seq(arguments), distinct, *clauses, False)
+
+    @contextmanager
+    def _at(self, node: Plan | Expression) -> Iterator[None]:
+        """What is made in the body has the place of a node in the text."""
+        origin = self._catalyst.trees.CurrentOrigin
+        origin.set(node.origin())
+        try:
+            yield
+        finally:
+            origin.reset()
+
     # Expressions
+
+    def column(self, expression: Expression) -> Column:
+        """An expression for public calls that take a column."""
+        from pyspark.sql.classic.column import Column
+
+        return Column(self._jvm.org.apache.spark.sql.classic.ExpressionUtils.column(expression))
 
     def alias(self, expression: Expression, name: str, expr_id: Any = None) -> Expression:
         """A named expression; `expr_id` gives it the identity of another column."""
@@ -155,10 +373,15 @@ class Bridge:
 
     def expression(self, text: str) -> Expression:
         """An expression as Spark's parser reads it. Literals go this way: py4j turns a small long into an int."""
-        return self._session.sessionState().sqlParser().parseExpression(text)
+        return self._parser.parseExpression(text)
 
     def null_of(self, data_type: Any) -> Expression:
         return self._expressions.Literal.create(None, data_type)
+
+    @property
+    def time_zone(self) -> str:
+        """The time zone of the session."""
+        return str(self._session.sessionState().conf().sessionLocalTimeZone())
 
     def unnamed(self, item: Expression) -> Expression:
         """An expression without its alias."""
@@ -235,8 +458,12 @@ class Bridge:
 
     def named(self, name: str, plan: Plan) -> Plan:
         """A plan whose columns can be called `name.column`; the name can have dots."""
-        *qualifier, last = name.split(".")
-        return self._logical.SubqueryAlias(self._catalyst.AliasIdentifier(last, self.seq(qualifier)), plan)
+        return self.named_by(name.split("."), plan)
+
+    def named_by(self, parts: Sequence[str], plan: Plan) -> Plan:
+        """A plan whose columns can be called by a name of several parts, or by its last ones."""
+        *qualifier, last = parts
+        return self._handles.subquery_alias(self._handles.alias_identifier(last, self.seq(qualifier)), plan)
 
     @cached_property
     def one_row(self) -> Plan:
@@ -264,7 +491,7 @@ class Bridge:
 
     def uses_clock(self, tree: Plan | Expression) -> bool:
         """Whether `current_timestamp()` or the like is in a tree."""
-        return bool(tree.containsPattern(self._catalyst.trees.TreePattern.CURRENT_LIKE()))
+        return bool(tree.containsPattern(self._handles.patterns.CURRENT_LIKE()))
 
     # Leaves over RDDs
 

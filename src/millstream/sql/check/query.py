@@ -1,13 +1,12 @@
 """Analyses a user's SQL without Spark: its tables, its columns, whether it needs state, whether it is deterministic.
 
-The text itself is never regenerated: names of nodes are replaced at their offsets, and the rest reaches Spark unchanged. What the offline
-parser does not understand is left to Spark (`Query.tree` is None then, and the tables are found among the tokens).
+What the offline parser does not understand is left to Spark (`Query.tree` is None then).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -18,18 +17,11 @@ from millstream.plan.components import TextPlace
 from millstream.sql.check.builtins import AGGREGATES
 from millstream.sql.check.syntax import Fault, fault_of, no_query, repeated_comma
 
-_CLOCKS = {
-    "CURRENT_TIMESTAMP": "TIMESTAMP '{0}'",
-    "NOW": "TIMESTAMP '{0}'",
-    "CURRENT_DATE": "to_date(TIMESTAMP '{0}')",
-    "CURDATE": "to_date(TIMESTAMP '{0}')",
-    "LOCALTIMESTAMP": "TIMESTAMP_NTZ '{0}'",
-    "UNIX_TIMESTAMP": "unix_timestamp(TIMESTAMP '{0}')",
-}
+_CLOCKS = {"CURRENT_TIMESTAMP", "NOW", "CURRENT_DATE", "CURDATE", "LOCALTIMESTAMP", "UNIX_TIMESTAMP"}
 _AROUND = (exp.From, exp.Join, exp.Lateral, exp.CTE, exp.SetOperation, exp.Subquery, exp.In, exp.Exists)
 """The parents of a subquery that is not a value of an expression."""
 _DISGUISE = "w1ndow"
-_BARE_CLOCKS = {"CURRENT_TIMESTAMP", "CURRENT_DATE", "LOCALTIMESTAMP"}
+_BARE_CLOCKS = {"CURRENT_TIMESTAMP", "CURRENT_DATE"}
 _RANDOM = {
     "RAND",
     "RANDOM",
@@ -63,7 +55,6 @@ class Reference:
     place: TextPlace
     alias: str
     """The qualifier of its columns."""
-    aliased: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,26 +88,11 @@ class Query:
         """The first construct that needs state across rows."""
         return _stateful(self.text, self.tree) if self.tree is not None else None
 
-    def with_views(self, views: Mapping[str, str]) -> str:
-        """The text with the names of nodes replaced by names of views."""
-        edits = [(r.place, _table_text(r, views[r.name])) for r in self.references if r.name in views]
-        edits += [(place, alias) for place, alias in self._qualified_columns(views)]
-        if self.tree is None:
-            edits = list(_token_edits(self.text, views))
-        return replace(self.text, edits)
-
     def with_node_names(self, names: Iterable[str]) -> str:
         """The text with table names spelled as the nodes are, where only the case differs."""
         known = list(names)
         wanted = {table: [name for name in known if name.lower() == table.lower()] for table in self.tables if table not in known}
         return replace(self.text, [(r.place, wanted[r.name][0]) for r in self.references if len(wanted.get(r.name, ())) == 1])
-
-    def _qualified_columns(self, views: Mapping[str, str]) -> Iterable[tuple[TextPlace, str]]:
-        """`raw.orders.id`: two names before the column, where Spark's view has one."""
-        for column in self.tree.find_all(exp.Column) if self.tree is not None else ():
-            name = ".".join(part.name for part in column.parts[:-1])
-            if len(column.parts) > 2 and name in views:
-                yield _place(self.text, *column.parts[:-1]), _quote(name.rpartition(".")[2])
 
 
 @lru_cache(maxsize=512)
@@ -143,20 +119,17 @@ def _disguise_window(text: str) -> str:
     return replace(text, [(TextPlace(token.start, token.end + 1, token.line, token.col), _DISGUISE) for token in calls])
 
 
-def freeze_clock(text: str, timestamp: str) -> str:
-    """`now()` and similar functions become the epoch's time, so that a repeated epoch returns the same rows."""
-    tokens, edits = tokens_of(text), []
-    for index, token in enumerate(tokens):
-        word = token.text.upper()
-        called = _calls(tokens, index)
-        if (
-            word in _CLOCKS
-            and token.token_type != TokenType.STRING
-            and (_empty_call(tokens, index) or (word in _BARE_CLOCKS and not called))
-        ):
-            last = tokens[index + 2] if called else token
-            edits.append((TextPlace(token.start, last.end + 1, token.line, token.col), _CLOCKS[word].format(timestamp)))
-    return replace(text, edits)
+def reads_clock(text: str) -> bool:
+    """Whether a text seems to call `now()` or the like."""
+    tokens = tokens_of(text)
+    return any(_is_clock(tokens, index) for index in range(len(tokens)))
+
+
+def _is_clock(tokens: tuple[Token, ...], index: int) -> bool:
+    word = tokens[index].text.upper()
+    if word not in _CLOCKS or tokens[index].token_type == TokenType.STRING:
+        return False
+    return _empty_call(tokens, index) or (word in _BARE_CLOCKS and not _calls(tokens, index))
 
 
 def replace(text: str, edits: Iterable[tuple[TextPlace, str]]) -> str:
@@ -187,15 +160,7 @@ def place_between(text: str, start: int, end: int) -> TextPlace:
 def _reference(text: str, table: exp.Table) -> Reference:
     alias = table.alias or table.parts[-1].name
     name = ".".join(part.name for part in table.parts)
-    return Reference(name, _place(text, *table.parts), alias, bool(table.alias))
-
-
-def _table_text(reference: Reference, view: str) -> str:
-    return view if reference.aliased else f"{view} AS {_quote(reference.alias)}"
-
-
-def _quote(name: str) -> str:
-    return f"`{name}`"
+    return Reference(name, _place(text, *table.parts), alias)
 
 
 def _stateful(text: str, tree: exp.Expr) -> tuple[str, TextPlace | None] | None:
@@ -321,16 +286,3 @@ def _arguments(tokens: tuple[Token, ...], bracket: int) -> list[list[Token]]:
         elif depth > 1 or token.token_type != TokenType.L_PAREN:
             found[-1].append(token)
     return found
-
-
-def _token_edits(text: str, views: Mapping[str, str]) -> Iterable[tuple[TextPlace, str]]:
-    """For text that only Spark can parse: names of nodes after FROM, JOIN or a comma."""
-    tokens = tokens_of(text)
-    for index, token in enumerate(tokens):
-        if token.token_type not in {TokenType.FROM, TokenType.JOIN, TokenType.COMMA}:
-            continue
-        for name, view in views.items():
-            end = index + 2 * name.count(".") + 1
-            if end < len(tokens) and "".join(t.text for t in tokens[index + 1 : end + 1]) == name:
-                first, last = tokens[index + 1], tokens[end]
-                yield TextPlace(first.start, last.end + 1, first.line, first.col), f"{view} AS {_quote(name.rpartition('.')[2])}"

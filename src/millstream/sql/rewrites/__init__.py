@@ -1,1 +1,1 @@
-"""Rewrites of a query's text before Spark reads it."""
+"""How a query is cut into windowed aggregates and the rest, in its text."""

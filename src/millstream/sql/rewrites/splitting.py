@@ -36,6 +36,7 @@ from millstream.sql.check.selects import (
     window_calls,
     window_identity,
 )
+from millstream.sql.check.table_joins import without_joins
 from millstream.sql.rewrites.window_scope import Refusal, refusals
 
 PART = "_part_"
@@ -57,10 +58,13 @@ class Split:
 
 
 @lru_cache(maxsize=256)
-def split(text: str) -> Split:
-    """Cut a query. What Spark cannot run as a stream by itself is kept up to date from changes, if it can be."""
-    found = _split(text)
-    if found.kind != "refused" or _cannot_be_kept(parse_query(text).tree):
+def split(text: str, tables: frozenset[str] = frozenset()) -> Split:
+    """Cut a query; `tables` are dynamic ones, and no streams. What Spark cannot run as a stream by itself is kept up to date from changes,
+    if it can be.
+    """
+    query = without_joins(text, tables)
+    found = _split(query)
+    if found.kind != "refused" or _cannot_be_kept(query.tree):
         return found
     return Split("incremental", refusal=found.refusal)
 
@@ -73,9 +77,8 @@ def _cannot_be_kept(tree: exp.Expr | None) -> bool:
     return any(call.name.lower() == "session_window" for call in calls)
 
 
-def _split(text: str) -> Split:
+def _split(query: Query) -> Split:
     """Cut a query. What the parser does not understand is taken as it is."""
-    query = parse_query(text)
     if query.tree is None or query.stateful() is None:
         return Split("stateless")
     for node in query.tree.walk():

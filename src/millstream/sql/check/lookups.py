@@ -1,9 +1,4 @@
-"""Calls on dynamic tables, in the text of a query: found among its tokens and replaced at their offsets.
-
-    dynamic_table_check('watched', o.user_id)     becomes     <function>(o.user_id)
-
-where `<function>` is one over whole Arrow batches. The rest of the text stays as it was written.
-"""
+"""Calls on dynamic tables in the text of a query, and what is wrong with them, without Spark."""
 
 from __future__ import annotations
 
@@ -14,10 +9,9 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from millstream.errors import nearest
 from millstream.plan.components import Problem, TextPlace
-from millstream.plan.expressions import quote_column
+from millstream.sql.check.calls import closing_of, commas_of
 from millstream.sql.check.query import tokens_of
-from millstream.sql.rewrites.calls import closing_of, commas_of, is_column
-from millstream.sql.rewrites.table_joins import Naming, Tables, inserted, joins_in, word_of
+from millstream.sql.check.table_joins import Tables, joins_in, word_of
 
 CHECK, GET = "check", "get"
 _FUNCTIONS = {"dynamic_table_check": CHECK, "dynamic_table_get": GET}
@@ -53,22 +47,6 @@ def uses(text: str, tables: Tables) -> bool:
     return bool(calls_in(text)) or bool(tables and joins_in(text, tables))
 
 
-def with_functions(text: str, naming: Naming) -> str:
-    """The text with its calls turned to functions that exist; a call that is a column by itself keeps the name that SQL gives it."""
-    tokens, edits = tokens_of(text), []
-    for call in calls_in(text):
-        if call.table is None:
-            continue
-        start, comma = tokens[call.first], tokens[call.first + 3]
-        edits.append((TextPlace(start.start, comma.end + 1, 0, 0), f"{naming(call.verb, call.table)}("))
-        end = _fields_end(tokens, call.last)
-        if is_column(tokens, call.first, end):
-            name = tokens[end].text if end > call.last else text[start.start : tokens[end].end + 1]
-            offset = tokens[end].end + 1
-            edits.append((TextPlace(offset, offset, 0, 0), f" AS {quote_column(name)}"))
-    return inserted(text, edits)
-
-
 def table_problems(text: str, tables: Tables) -> Iterator[Problem]:
     """What is wrong with the way in which a query uses dynamic tables."""
     tokens = tokens_of(text)
@@ -96,12 +74,6 @@ def place_at(text: str, token: Token) -> TextPlace:
 
 def _near(name: str, tables: Tables) -> str:
     return nearest(name, tables) or f"add `{name}: {{type: dynamic_table, …}}` under `transforms`"
-
-
-def _fields_end(tokens: tuple[Token, ...], last: int) -> int:
-    while word_of(tokens, last + 1) == "." and last + 2 < len(tokens):
-        last += 2
-    return last
 
 
 def _placed(problem: Problem, place: TextPlace) -> Problem:

@@ -1,28 +1,19 @@
-"""Joins with dynamic tables, in the text of a query.
-
-    LEFT JOIN watched w ON o.user_id = w.user_id  becomes     LATERAL VIEW OUTER inline(<function>(o.user_id)) `w` AS `user_id`, `tier`
-
-where `<function>` is one over whole Arrow batches. A lateral view stands behind all relations of its FROM, so the join moves there, and
-no stream may be joined by its columns. Line breaks stay where they were, for the sake of Spark's own messages.
-"""
+"""Joins with dynamic tables in the text of a query: which there are, by which key, and what is wrong with them, without Spark."""
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
+from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
 from millstream.plan.components import TextPlace
-from millstream.plan.expressions import quote_column
 from millstream.plan.lookup_tables import LookupTable
-from millstream.sql.check.query import parse_query, replace, tokens_of
+from millstream.sql.check.query import Query, parse_query, tokens_of
 
 Tables = Mapping[str, LookupTable]
-Naming = Callable[[str, str], str]
-"""(verb, table) → the function to call"""
-ROWS = "rows"
 _ENDS = {"WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "LATERAL", "UNION", "EXCEPT", "INTERSECT", "WINDOW", "CLUSTER", "DISTRIBUTE", "SORT"}
 _ENDS |= {"QUALIFY", "OFFSET", "PIVOT", "UNPIVOT", ";"}
 _SIDES = {"LEFT", "RIGHT", "FULL", "INNER", "CROSS", "OUTER", "SEMI", "ANTI", "NATURAL"}
@@ -33,38 +24,29 @@ class TableJoin:
     """One join with a dynamic table; `problem` says why it is none that can be made."""
 
     table: str
-    alias: str
-    outer: bool
     place: TextPlace
     key: str = ""
     problem: str = ""
     help: str = ""
-    tokens: range = range(0)
-    """The tokens of the join, and of what follows up to where its lateral view goes."""
-    behind: int = 0
 
 
 def joins_in(text: str, tables: Tables) -> list[TableJoin]:
-    query, tokens = parse_query(text), tokens_of(text)
+    query = parse_query(text)
     references = [reference for reference in query.references if reference.name in tables]
-    joins = [_join(text, tables[each.name], each.place, each.alias) for each in references]
-    return [join if join.problem else _alone(join, joins, tokens) for join in joins]
+    return [_join(text, tables[each.name], each.place, each.alias) for each in references]
 
 
-def with_views(text: str, tables: Tables, naming: Naming) -> str:
-    """The text with its joins on dynamic tables as lateral views."""
-    edits: list[tuple[TextPlace, str]] = []
-    for join in joins_in(text, tables):
-        if join.problem:
-            continue
-        table = tables[join.table]
-        kept = "\n" * text[join.place.start : join.place.end].count("\n")
-        columns = ", ".join(quote_column(name) for name in table.schema.names)
-        outer = "OUTER " if join.outer else ""
-        view = f" LATERAL VIEW {outer}inline({naming(ROWS, join.table)}({join.key})) {quote_column(join.alias)} AS {columns} "
-        offset = tokens_of(text)[join.behind - 1].end + 1
-        edits += [(join.place, f"{kept} "), (TextPlace(offset, offset, 0, 0), view)]
-    return inserted(text, edits)
+@lru_cache(maxsize=512)
+def without_joins(text: str, tables: frozenset[str]) -> Query:
+    """A query as its streams see it: joins with dynamic tables are no joins of streams."""
+    query = parse_query(text)
+    if query.tree is None or not tables:
+        return query
+    tree = query.tree.copy()
+    for join in list(tree.find_all(exp.Join)):
+        if isinstance(join.this, exp.Table) and ".".join(part.name for part in join.this.parts) in tables:
+            join.pop()
+    return Query(text, tree)
 
 
 def _join(text: str, table: LookupTable, place: TextPlace, alias: str) -> TableJoin:
@@ -81,22 +63,12 @@ def _join(text: str, table: LookupTable, place: TextPlace, alias: str) -> TableJ
     whole = TextPlace(tokens[first].start, tokens[min(end, len(tokens)) - 1].end + 1, place.line, place.column)
     refused = _refusal(table, words, word_of(tokens, condition))
     if refused:
-        return TableJoin(table.name, alias, False, place, problem=refused[0], help=refused[1])
+        return TableJoin(table.name, place, problem=refused[0], help=refused[1])
     key, reason = _key(text, tokens[condition + 1 : end], table, alias)
     if reason:
         help_ = f"write `ON o.column = {alias}.{table.key}`, and other conditions after WHERE"
-        return TableJoin(table.name, alias, False, place, problem=reason, help=help_)
-    return TableJoin(table.name, alias, "LEFT" in words, whole, key, tokens=range(first, end), behind=_end(tokens, condition + 1, set()))
-
-
-def _alone(join: TableJoin, joins: list[TableJoin], tokens: tuple[Token, ...]) -> TableJoin:
-    """Refused when a stream is joined by the table's columns: they are there only after all streams are."""
-    others = {index for other in joins for index in other.tokens}
-    for index in range(join.tokens.stop, join.behind):
-        if index not in others and word_of(tokens, index) == join.alias.upper() and word_of(tokens, index + 1) == ".":
-            reason = f"what is joined after `{join.table}` cannot go by its columns"
-            return dataclasses.replace(join, problem=reason, help="join the dynamic table last, or in a query of its own")
-    return join
+        return TableJoin(table.name, place, problem=reason, help=help_)
+    return TableJoin(table.name, whole, key)
 
 
 def _refusal(table: LookupTable, words: list[str], following: str) -> tuple[str, str] | None:
@@ -156,8 +128,3 @@ def word_of(tokens: tuple[Token, ...], index: int) -> str:
         return ""
     words = tokens[index].text.upper().split()
     return words[0] if words else ""  # GROUP BY is one token
-
-
-def inserted(text: str, edits: list[tuple[TextPlace, str]]) -> str:
-    """Edits at one offset stay in the order in which they were found."""
-    return replace(text, [*reversed(edits)])
