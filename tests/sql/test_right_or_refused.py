@@ -46,8 +46,6 @@ REFUSED = {
     "DISTINCT arrays": "SELECT window(at, '1 minute') w, count(DISTINCT array(d)) n FROM t GROUP BY 1",
     "DISTINCT maps": "SELECT window(at, '1 minute') w, count(DISTINCT map(k, d)) n FROM t GROUP BY 1",
     "COLLATE": "SELECT window(at, '1 minute') w, k COLLATE UTF8_LCASE c, count(*) n FROM t GROUP BY 1, 2",
-    "a subquery of such rows": "SELECT id, (SELECT max(a) FROM VALUES (1), (2) AS x(a)) m FROM t",
-    "an aggregate of one row": "SELECT id, m FROM t, LATERAL (SELECT max(x) m FROM (SELECT explode(array(v, id)) x))",
     "a running COLLATE": "SELECT k COLLATE UTF8_LCASE c, count(*) n FROM t GROUP BY 1",
 }
 RIGHT = {

@@ -114,7 +114,8 @@ class Sql(NamesInputs, EpochTail, Windowed):
     def _multiplies(self) -> bool:
         """Whether one row may become several."""
         tree = self.query.tree
-        return bool(_MULTIPLYING.search(self.sql)) or (tree is not None and tree.find(exp.Lateral, exp.Unnest) is not None)
+        steps = (exp.Lateral, exp.Unnest) if uses(self.sql, self._tables) else (exp.Lateral, exp.Unnest, exp.Join)
+        return bool(_MULTIPLYING.search(self.sql)) or (tree is not None and tree.find(*steps) is not None)
 
     @property
     def incremental(self) -> bool:
