@@ -45,6 +45,7 @@ TENS = "SELECT window(at, '10 seconds') w, count(*) n, sum(v) s FROM t GROUP BY 
 THIRTIES = "SELECT window(at, '30 seconds') w, count(*) n FROM t GROUP BY 1"
 KEYED = "SELECT window(at, '10 seconds') w, k, count(*) n, sum(v) s FROM t GROUP BY 1, 2"
 KEPT = {
+    "UNION ALL with rows": "SELECT id FROM t UNION ALL SELECT 100 AS id",
     "a subquery of such rows": "SELECT id, (SELECT max(a) FROM VALUES (1), (2) AS x(a)) m FROM t",
     "an aggregate of one row": "SELECT id, m FROM t, LATERAL (SELECT max(x) m FROM (SELECT explode(array(v, id)) x))",
     "a subquery and IN with rows": "SELECT id, (SELECT max(id) FROM t) m FROM t WHERE id IN (SELECT 1 UNION ALL SELECT 2) AND v > 1",

@@ -22,7 +22,15 @@ Rows = list[tuple[Any, ...]]
 class Keeper:
     """One run of the query: a second one over the same folder is a restart."""
 
-    def __init__(self, spark: SparkSession, text: str, folder: Path, tables: Mapping[str, str] | None = None, partitions: int = 2) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        text: str,
+        folder: Path,
+        tables: Mapping[str, str] | None = None,
+        partitions: int = 2,
+        key: tuple[str, ...] = (),
+    ) -> None:
         from pyspark.sql.types import _parse_datatype_string
 
         self.spark, self.text = spark, text
@@ -30,7 +38,7 @@ class Keeper:
         self.feeds: dict[str, Feed] = {name: of_weights(schema) for name, schema in schemas.items()}  # type: ignore[arg-type]  # a struct
         first = spark.createDataFrame([], next(iter(self.feeds.values())).schema)
         self.kept = Maintenance("q", first, self.feeds, query_over(text), LocalStorage(folder), partitions)
-        self.kept.prepare(())
+        self.kept.prepare(key)
         self.result: Counter[tuple[Any, ...]] = Counter()
 
     def step(self, epoch: int, *, finish: bool = True, **changes: Rows) -> Rows:

@@ -84,6 +84,7 @@ class Assignment:
         if step.kind == "Join":
             return self._join(step, inputs, append_only)
         if step.kind == "Window":
+            self._require_order(step)
             return Keyed(step, False, inputs, keys=self._bridge.items(step.plan.partitionSpec()))
         raise Refused(f"the step `{step.kind}` cannot be kept up to date", step.plan)
 
@@ -93,6 +94,12 @@ class Assignment:
                 worst = self._varying(expression)
                 reason = f"`{worst.sql()}` has another value each time, so a row that was returned could not be removed again"
                 raise Refused(reason, worst)
+
+    def _require_order(self, step: Step) -> None:
+        """Spark turns LIMIT in a LATERAL subquery into `row_number()`, and loses the order unless it is that of selected columns."""
+        functions = [self._bridge.unnamed(item).windowFunction() for item in self._bridge.items(step.plan.windowExpressions())]
+        if step.plan.orderSpec().isEmpty() and any(self._bridge.kind(each) == "RowNumber" for each in functions):
+            raise Refused("LIMIT in LATERAL needs an ORDER BY of columns that it selects", step.plan)
 
     def _varying(self, expression: Expression) -> Expression:
         """The innermost expression that is not deterministic."""

@@ -143,12 +143,9 @@ class Steps:
         if not join.condition().isDefined():
             return join
         parts = bridge.conjuncts(join.condition().get())
-        null_aware = [part for part in parts if self._null_aware(part)]
-        if not null_aware:
-            return join
-        if len(parts) > 1:
-            raise Refused("NOT IN with a correlated subquery, or of several columns", parts[0])
-        equality = null_aware[0].left()
+        if len(parts) > 1 or not self._null_aware(parts[0]):
+            return join  # of several columns, or correlated: the condition is evaluated as it is
+        equality = parts[0].left()
         left, right = self._sides(equality, join)
         is_null = bridge.make(
             "If", bridge.make("IsNull", right), bridge.expression("1L"), bridge.null_of(bridge.expression("1L").dataType())

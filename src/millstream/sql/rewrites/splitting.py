@@ -69,6 +69,11 @@ def split(text: str, tables: frozenset[str] = frozenset()) -> Split:
     return Split("incremental", refusal=found.refusal)
 
 
+def _has_fixed_rows(union: exp.SetOperation) -> bool:
+    """Whether one side of UNION ALL reads no table: its rows would be there again in every epoch."""
+    return any(not any(isinstance(table.this, exp.Identifier) for table in side.find_all(exp.Table)) for side in (union.left, union.right))
+
+
 def _cannot_be_kept(tree: exp.Expr | None) -> bool:
     """Whether a query has rows by chance, refers to itself, or has sessions, which merge and split."""
     if tree is None or tree.find(exp.TableSample) or any(clause.args.get("recursive") for clause in tree.find_all(exp.With)):
@@ -79,8 +84,13 @@ def _cannot_be_kept(tree: exp.Expr | None) -> bool:
 
 def _split(query: Query) -> Split:
     """Cut a query. What the parser does not understand is taken as it is."""
-    if query.tree is None or query.stateful() is None:
+    if query.tree is None:
         return Split("stateless")
+    if query.stateful() is None:
+        fixed = next((node for node in query.tree.find_all(exp.SetOperation) if _has_fixed_rows(node)), None)
+        if fixed is None or not query.references:
+            return Split("stateless")
+        return Split("refused", refusal=Refusal("UNION ALL of a stream and of fixed rows", place_of(query.text, fixed)))
     for node in query.tree.walk():
         if word := subquery_word(node) or clause_word(node):
             return Split("refused", refusal=Refusal(f"{word} is not supported yet", place_of(query.text, node)))

@@ -1,0 +1,35 @@
+"""Nodes above an incremental one are one query with it: rows, totals, conditions and rejects pass from node to node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from millstream.connectors.memory.sink import MemorySink
+from millstream.observe.report import Report
+from millstream.plan.topology import Topology
+
+pytestmark = pytest.mark.spark
+
+
+def test_a_chain_of_nodes_is_kept_up_to_date(pipeline: Callable[..., Topology], run: Callable[..., Report]) -> None:
+    topology = pipeline("""
+        sources:
+          orders: {type: memory, rows: [{u: a, v: 1}, {u: b, v: 9}, {u: a, v: 7}, {u: c, v: 2}, {u: c, v: 9}], rows_per_epoch: 2}
+          users: {type: memory, rows: [{u: a, c: de}, {u: b, c: de}, {u: c, c: fr}], rows_per_epoch: 1}
+        transforms:
+          good: {type: filter, from: orders, where: "CAST(if(v = 2, 'x', '1') AS INT) = 1", on_error: {dead_letter: bad}}
+          totals: {type: sql, sql: "SELECT u, sum(v) AS s FROM good GROUP BY u"}
+          large: {type: filter, from: totals, where: s > 5}
+          countries: {type: sql, sql: "SELECT c, count(*) AS n, sum(s) AS s FROM large JOIN users USING (u) GROUP BY c"}
+        sinks:
+          bad: {type: memory}
+          out: {type: memory, from: countries}
+    """)
+    run(topology)
+    out, bad = (topology.node(name).component for name in ("out", "bad"))
+    assert isinstance(out, MemorySink) and isinstance(bad, MemorySink)
+    table = {row["c"]: (row["n"], row["s"]) for row in out.rows() if row["_op"] != "d"}
+    assert table == {"de": (2, 17), "fr": (1, 9)}
+    assert [row["node"] for row in bad.rows()] == ["good"]
