@@ -15,17 +15,6 @@ from millstream.plan.topology import Topology
 SOURCE = "t: {type: memory, rows: [{id: 1, k: a, v: 1}, {id: 2, k: a, v: 3}], rows_per_epoch: 1}"
 
 
-def test_running_totals_over_a_node_with_state_are_refused_by_check(pipeline: Callable[..., Topology]) -> None:
-    with pytest.raises(SpecError, match=r"MS030.*`sums` keeps running totals over `both`, which keeps state itself"):
-        pipeline(f"""
-            sources: {{{SOURCE}, u: {{type: memory, rows: [{{id: 1, x: 1}}]}}}}
-            transforms:
-              both: {{type: join, left: t, right: u, on: [id], unbounded: true}}
-              sums: {{type: aggregate, from: both, key_by: [k], aggregate: {{n: count(*)}}}}
-            sinks: {{out: {{type: blackhole, from: sums}}}}
-        """)
-
-
 @pytest.mark.parametrize("step", ["select, columns: {m: mean(v)}", "with_columns, columns: {m: max(v)}", "filter, where: v > mean(v)"])
 def test_an_expression_over_rows_needs_no_more_than_one(step: str, pipeline: Callable[..., Topology]) -> None:
     with pytest.raises(SpecError, match=r"MS030.*the aggregate \w+ needs more than one row"):

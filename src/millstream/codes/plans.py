@@ -164,6 +164,11 @@ PLANS: dict[str, Code] = {
         "Use the key of the changes as the sink's `primary_key`. If other columns identify a row too, declare them as `primary_key` of the "
         "node whose result is kept up to date; that is checked while it runs.",
     ),
+    "MS179": Code(
+        "a final result of an input that never ends",
+        "`emit: final` returns the result of a query once, when all its inputs have ended.",
+        "Make the sources bounded, or leave `emit` out: the query then returns the changes of its result.",
+    ),
     "MS175": Code(
         "`collect()` of an input that never ends",
         "It returns all rows, so every input must end.",

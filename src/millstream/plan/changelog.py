@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import pyarrow as pa
+
 OP = "_op"
 OPS = (OP, "_gs_op")
 SEQUENCE = "_seq"
@@ -27,3 +29,10 @@ def kept_columns(names: Iterable[str]) -> tuple[str, ...]:
     known = set(names)
     op = op_of(known)
     return (*([op] if op else []), *([SEQUENCE] if op and SEQUENCE in known else []))
+
+
+def table_of(schema: pa.Schema | None) -> pa.Schema | None:
+    """The columns of the table that a changelog describes; those of plain rows as they are."""
+    if schema is None or not op_of(schema.names):
+        return schema
+    return pa.schema([field for field in schema if field.name not in {*OPS, SEQUENCE}])

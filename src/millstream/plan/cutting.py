@@ -101,7 +101,12 @@ class QueryPlan:
     @cached_property
     def flushes(self) -> bool:
         """Whether a separate epoch at the end of the input closes what is still open."""
-        return self.bounded and bool(self.clocks)
+        return self.bounded and (bool(self.clocks) or self.final)
+
+    @cached_property
+    def final(self) -> bool:
+        """Whether the root's result is returned once, in the epoch that ends the bounded input."""
+        return bool(self.maintained) and isinstance(self.root, TransformNode) and self.root.component.final
 
     def delay_ms(self, clock: str) -> int:
         """The delay of a node's watermark behind the latest time."""

@@ -18,6 +18,7 @@ from millstream.rules.real_time import real_time_is_possible
 from millstream.rules.routes import branches_are_read, routes_are_read_by_branch, varying_routes_have_one_query
 from millstream.rules.time import (
     event_times_can_be_read,
+    final_results_have_an_end,
     finished_nodes_come_last,
     only_stateful_nodes_have_late_rows,
     state_is_not_over_changelogs,
@@ -57,6 +58,7 @@ RULES: tuple[Rule, ...] = (
     functions_are_called_where_they_can_run,
     stateful_nodes_have_event_time,
     state_is_not_over_changelogs,
+    final_results_have_an_end,
     finished_nodes_come_last,
     totals_are_over_rows,
     only_stateful_nodes_have_late_rows,

@@ -9,7 +9,7 @@ import pyarrow as pa
 from millstream.errors import Diagnostic, nearest
 from millstream.plan.changelog import OPS
 from millstream.plan.components import Windowed
-from millstream.plan.nodes import AnyNode, TransformNode
+from millstream.plan.nodes import AnyNode, SourceNode, TransformNode
 from millstream.plan.schemas import Schemas
 from millstream.plan.topology import Topology
 
@@ -70,6 +70,16 @@ def totals_are_over_rows(topology: Topology, schemas: Schemas) -> Iterator[Diagn
             message = f"`{node.name}` keeps running totals over `{above[-1].name}`, which keeps state itself: that is not supported yet"
             help_ = "aggregate by window (`type: window`, or `GROUP BY window(…)`), or write the rows of the first node and read them again"
             yield Diagnostic("MS030", message, node.span, help=help_, node=node.name)
+
+
+def final_results_have_an_end(topology: Topology, schemas: Schemas) -> Iterator[Diagnostic]:
+    """A result that is returned once needs inputs that end."""
+    for node in topology.transforms:
+        endless = [above.name for above in topology.up_to(node.name) if isinstance(above, SourceNode) and not above.component.bounded]
+        if node.component.final and endless:
+            message = f"`{node.name}` returns its result when its inputs have ended, and `{endless[0]}` never ends"
+            help_ = f"make `{endless[0]}` bounded (`mode: {{type: bounded}}`), or remove `emit` to receive the changes of the result"
+            yield Diagnostic("MS179", message, node.place("emit"), help=help_, node=node.name, cause=endless[0])
 
 
 def finished_nodes_come_last(topology: Topology, schemas: Schemas) -> Iterator[Diagnostic]:

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 class Aggregate(Transform):
     """Aggregates rows per key, without an end. Each epoch emits the new totals of the keys that it touched, as a changelog: `_op` is
-    `u`, and the key identifies the row, so that a sink with a primary key holds the totals. The state has one row per key.
+    `u`, and the key identifies the row, so that a sink with a primary key holds the totals. The state has one row per key. Over a
+    changelog, or over another node that keeps state, the totals are kept up to date as SQL is: `docs/sql.md`.
     """
 
     type: ClassVar[str] = "aggregate"
@@ -47,7 +48,19 @@ class Aggregate(Transform):
 
     @property
     def output_mode(self) -> OutputMode:
-        return "update"
+        return "append" if self.incremental else "update"
+
+    @property
+    def needs_event_time(self) -> bool:
+        return False
+
+    @property
+    def incremental(self) -> bool:
+        return self._over_changes or self._over_state
+
+    @property
+    def why_incremental(self) -> str:
+        return "an input is a changelog" if self._over_changes else "totals over a node that keeps state" if self._over_state else ""
 
     @property
     def result_key(self) -> tuple[str, ...]:
@@ -71,4 +84,4 @@ class Aggregate(Transform):
         time = quote_column(context.event_time) if context.event_time else ""
         columns = columns_of(Bridge(frame.sparkSession), self.aggregate, time, context.aggregates)
         totals = rows.groupBy(*[F.col(quote_column(key)) for key in self.key_by]).agg(*columns)
-        return with_rejects(totals.withColumn(OP, F.lit("u")), rejects, context)
+        return totals if context.relational else with_rejects(totals.withColumn(OP, F.lit("u")), rejects, context)

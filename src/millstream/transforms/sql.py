@@ -18,7 +18,7 @@ from sqlglot import exp
 
 from millstream.errors import Diagnostic, RunError
 from millstream.lookups.sql_functions import function_name, key_problems, table_functions_registered
-from millstream.plan.changelog import OP, OPS, SEQUENCE, kept_columns, op_of
+from millstream.plan.changelog import OP, kept_columns, table_of
 from millstream.plan.components import EpochTail, NamesInputs, NodeContext, OutputMode, Problem, TextPlace, TransformRun, Windowed
 from millstream.plan.error_policy import dead_letter_sink_of
 from millstream.plan.lookup_tables import LookupTable
@@ -78,9 +78,10 @@ class Sql(NamesInputs, EpochTail, Windowed):
 
     sql: Annotated[str, Field(min_length=1)]
     """The query."""
+    emit: Literal["changes", "final"] = "changes"
+    """What a query returns whose result changes while rows come in: its changes, or, with bounded inputs, the result as it is at their
+    end, once, as plain rows and in the order of ORDER BY."""
     _tables: dict[str, LookupTable] = PrivateAttr(default_factory=dict)
-    _over: tuple[bool, bool] = PrivateAttr(default=(False, False))
-    """Whether an input is a changelog, and whether a node above keeps state."""
 
     @property
     def lookups(self) -> Mapping[str, LookupTable]:
@@ -94,21 +95,15 @@ class Sql(NamesInputs, EpochTail, Windowed):
         copy._tables = dict(tables)
         return copy
 
-    def over(self, *, changes: bool, state: bool) -> Self:
-        if (changes, state) == self._over:
-            return self
-        copy = self.model_copy()
-        copy._over = (changes, state)
-        return copy
-
     @property
     def kind(self) -> Literal["stateless", "windowed", "running", "incremental", "refused"]:
         """How the query runs."""
-        kind, (changes, state) = self.split.kind, self._over
+        kind = self.split.kind
         if kind in {"stateless", "refused"} and not (kind == "stateless" and self._multiplies):
             return kind
-        applied = changes and not names_op(self.sql)
-        return "incremental" if applied or (state and kind == "running") else kind
+        applied = self._over_changes and not names_op(self.sql)
+        totals = kind == "running" and (self._over_state or self.emit == "final")
+        return "incremental" if applied or totals else kind
 
     @property
     def _multiplies(self) -> bool:
@@ -122,13 +117,19 @@ class Sql(NamesInputs, EpochTail, Windowed):
         return self.kind == "incremental"
 
     @property
+    def final(self) -> bool:
+        return self.incremental and self.emit == "final"
+
+    @property
     def why_incremental(self) -> str:
         if not self.incremental:
             return ""
+        if self.split.kind == "running" and self.emit == "final":
+            return "its result is returned once"
         refusal = self.split.refusal
         if refusal is not None and self.split.kind == "incremental":
             return refusal.reason.replace(" is not supported yet", "").replace(" without a window", "")
-        return "an input is a changelog" if self._over[0] else "totals over a node that keeps state"
+        return "an input is a changelog" if self._over_changes else "totals over a node that keeps state"
 
     def with_node_names(self, names: Iterable[str]) -> Self:
         text = self.query.with_node_names(names)
@@ -199,12 +200,14 @@ class Sql(NamesInputs, EpochTail, Windowed):
 
     def output(self, inputs: Mapping[str, pa.Schema | None]) -> pa.Schema | None:
         if self.incremental:
-            return self._changes_of(analyse(self.query, {name: _table(schema) for name, schema in inputs.items()}).output)
+            return self._changes_of(analyse(self.query, {name: table_of(schema) for name, schema in inputs.items()}).output)
         found = analyse(self.query, inputs).output
         schema = with_carried_columns(self.query, found, inputs) if found is not None else None
         return self._changes_of(schema) if self.kind == "running" else schema
 
     def _changes_of(self, schema: pa.Schema | None) -> pa.Schema | None:
+        if self.final:
+            return schema
         return schema.append(pa.field(OP, pa.string())) if schema is not None else None
 
     def problems(self, inputs: Mapping[str, pa.Schema | None], directory: Path) -> list[Problem]:
@@ -274,7 +277,7 @@ class SqlRun(TransformRun):
         sql, split = self.sql, self.sql.split
         if context.relational or sql.incremental:
             result = self._run(sql.sql, frames, context, rewrites=stream_aggregates(distinct=False))
-            return result if context.relational else result.withColumn(OP, F.lit("u"))
+            return result if context.relational or sql.final else result.withColumn(OP, F.lit("u"))
         changes = {name: kept_columns(frame.columns) for name, frame in frames.items()}
         parts, carried = split.parts or (sql.sql,), {} if split.parts else changes
         results = [self._run(part, frames, context, carried, stream_aggregates() if sql.stateful else {}) for part in parts]
@@ -361,13 +364,6 @@ def _require_changes(carrying: Carrying, changes: Mapping[str, Carried], columns
     if reason := lost(carrying, changes, columns):
         help_ = "write it as plain SELECTs, or use `_op` in it to handle updates and deletes yourself"
         raise RunError(Diagnostic("MS030", f"`{context.name}`: {reason}", help=help_))
-
-
-def _table(schema: pa.Schema | None) -> pa.Schema | None:
-    """The columns of the table that a changelog describes."""
-    if schema is None or not op_of(schema.names):
-        return schema
-    return pa.schema([field for field in schema if field.name not in {*OPS, SEQUENCE}])
 
 
 def _union_parts(parts: list[DataFrame]) -> DataFrame:

@@ -33,3 +33,51 @@ def test_a_chain_of_nodes_is_kept_up_to_date(pipeline: Callable[..., Topology], 
     table = {row["c"]: (row["n"], row["s"]) for row in out.rows() if row["_op"] != "d"}
     assert table == {"de": (2, 17), "fr": (1, 9)}
     assert [row["node"] for row in bad.rows()] == ["good"]
+
+
+@pytest.mark.parametrize(
+    ("steps", "table"),
+    [
+        (
+            """
+            totals: {type: aggregate, from: t, key_by: [k], aggregate: {n: count(*)}}
+            out_of: {type: aggregate, from: totals, key_by: [n], aggregate: {groups: count(*)}}
+            """,
+            {(2, 2)},
+        ),
+        (
+            """
+            both: {type: join, left: t, right: u, on: [k], unbounded: true}
+            out_of: {type: aggregate, from: both, key_by: [k], aggregate: {s: sum(v * w)}}
+            """,
+            {("a", 80)},
+        ),
+        (
+            """
+            totals: {type: aggregate, from: t, key_by: [k], aggregate: {n: count(*)}}
+            out_of: {type: join, kind: left, left: totals, right: u, on: [k], unbounded: true}
+            """,
+            {("a", 2, 10), ("b", 2, None)},
+        ),
+    ],
+    ids=["an aggregate of totals", "an aggregate of joined rows", "a left join of totals"],
+)
+def test_transforms_are_kept_up_to_date_too(
+    steps: str, table: set[tuple[object, ...]], pipeline: Callable[..., Topology], run: Callable[..., Report]
+) -> None:
+    topology = pipeline(f"""
+        sources:
+          t: {{type: memory, rows: [{{k: a, v: 1}}, {{k: b, v: 9}}, {{k: a, v: 7}}, {{k: b, v: 1}}], rows_per_epoch: 1}}
+          u: {{type: memory, rows: [{{k: a, w: 10}}], rows_per_epoch: 1}}
+        transforms:{steps}
+        sinks: {{out: {{type: memory, from: out_of}}, seen: {{type: blackhole, from: u}}}}
+    """)
+    run(topology)
+    sink = topology.node("out").component
+    assert isinstance(sink, MemorySink)
+    left: set[tuple[object, ...]] = set()
+    for row in sink.rows():
+        op, values = row.pop("_op"), tuple(row.values())
+        left = {old for old in left if old[0] != values[0]} if op != "d" else left - {values}
+        left |= {values} if op != "d" else set()
+    assert left == table

@@ -24,9 +24,19 @@ _SNAPSHOT_BYTES = 64 << 20
 class Maintenance:
     """The incremental part of one query."""
 
-    def __init__(self, node: str, stream: DataFrame, feeds: Mapping[str, Feed], relate: Relate, storage: Storage, partitions: int) -> None:
-        self.node, self.stream = node, stream
-        self.view = View(stream.sparkSession, feeds, relate, partitions)
+    def __init__(
+        self,
+        node: str,
+        stream: DataFrame,
+        feeds: Mapping[str, Feed],
+        relate: Relate,
+        storage: Storage,
+        partitions: int,
+        *,
+        final: bool = False,
+    ) -> None:
+        self.node = node
+        self.view = View(stream.sparkSession, feeds, relate, partitions, final=final)
         self._storage = storage
         self._log: StateLog | None = None
         self.key: tuple[str, ...] | None = None
@@ -39,7 +49,7 @@ class Maintenance:
         twice = next((name for name in names if names.count(name) > 1), "")
         if twice:
             raise Refused(f"two columns of the result are called `{twice}`; give one of them another name with AS")
-        if OP in names:
+        if OP in names and not self.view.final:
             raise Refused(f"a column of the result is called `{OP}`, which is the name of the change itself; give it another name with AS")
         missing = [name for name in declared if name not in names]
         if missing:
@@ -62,13 +72,13 @@ class Maintenance:
         assert self._log is not None
         return self._log
 
-    def step(self, frame: DataFrame, epoch: int, digest: str) -> DataFrame:
-        """The changes of the result in an epoch. If they are written already, they are read back."""
+    def step(self, frame: DataFrame, epoch: int, digest: str, *, ends: bool = False) -> DataFrame:
+        """The changes of the result in an epoch. If they are written already, they are read back. `ends`: no more rows will come."""
         if epoch - 1 not in self.view.versions:
             self.view.adopt(epoch - 1, self._restored(epoch - 1))
         entry = self.log.entry(epoch, digest)
         if entry is None:
-            return self.view.step(epoch, frame)
+            return self.view.step(epoch, frame, ends=ends)
         rows = self.log.read(self.view.bridge.spark, self.view.added_schema, [entry])
         before = self.view.versions[epoch - 1]
         self.view.versions[epoch] = {name: (*before[name], self.view.hold_store(name, self._rows(rows, name))) for name in self.view.stores}

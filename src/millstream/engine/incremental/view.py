@@ -17,16 +17,17 @@ from millstream.engine.incremental.assignment import Assignment
 from millstream.engine.incremental.keys import Keys
 from millstream.engine.incremental.operators.inputs import FixedRows
 from millstream.engine.incremental.operators.unique import require_unique
-from millstream.engine.incremental.relations import Delta, Refused
+from millstream.engine.incremental.relations import Delta, Refused, Relations, Step
 from millstream.engine.incremental.steps import CONF, Steps
 from millstream.engine.incremental.tracing import Piece, Trace, Tracing
-from millstream.engine.incremental.weights import WEIGHT, consolidated, partitioned
+from millstream.engine.incremental.weights import WEIGHT, consolidated, partitioned, repeated
 from millstream.sql.catalyst.bridge import Bridge, Plan, Rdd
 
 _FRAGMENTS = 8
 """A store with more fragments is merged."""
 _LARGE_BYTES = 2 << 20
 """After an epoch that added more, the next one runs with generated code."""
+_ORDER = {"Sort", "GlobalLimit", "LocalLimit", "Offset"}
 _UNSTORABLE = ("variant", "interval", "collate")
 
 Version = dict[str, tuple[Rdd, ...]]
@@ -40,7 +41,8 @@ Encode = Callable[[DataFrame, tuple[str, ...] | None], DataFrame]
 class View:
     """The result of a query over inputs that change."""
 
-    def __init__(self, spark: SparkSession, feeds: Mapping[str, Feed], relate: Relate, partitions: int = 2) -> None:
+    def __init__(self, spark: SparkSession, feeds: Mapping[str, Feed], relate: Relate, partitions: int = 2, *, final: bool = False) -> None:
+        """With `final` the result is returned once, by an epoch that ends the input."""
         self.feeds, self._partitions = dict(feeds), partitions
         self._bridge = bridge = Bridge(_compiling(spark))
         leaves = {name: self._placeholder(feed) for name, feed in feeds.items()}
@@ -49,7 +51,8 @@ class View:
         self.names = tuple(result.columns)
         self.root_step = steps.of(bridge.analysed(result))
         assignment = Assignment(bridge, self.feeds)
-        self.root = assignment.assign(self.root_step)
+        self.final = final
+        self.root = assignment.assign(_below_order(self.root_step) if final else self.root_step)
         self.operators = assignment.operators
         self._trace = Trace()
         self._traces: dict[bool, Trace] = {}
@@ -110,6 +113,9 @@ class View:
                 cut = tracing.cut(tracing.relations.frame_of(delta, operator.step.columns))
                 delta = tracing.relations.delta_of(cut, operator.step.columns)
             deltas[id(operator)] = delta
+        if self.final:
+            self._finish_final(tracing, deltas[id(self.root)])
+            return tracing.trace
         changes = tracing.relations.frame_of(deltas[id(self.root)], self.root.step.columns)
         named = consolidated(changes).selectExpr(*[f"{place} AS c{index}" for index, place in enumerate(self.places)], WEIGHT)
         key_places = None if key is None else tuple(f"c{self.names.index(name)}" for name in key)
@@ -119,6 +125,23 @@ class View:
         tracing.finish(encode(named, key_places))
         tracing.finish_log(_parts_of(tracing.trace))
         return tracing.trace
+
+    def _finish_final(self, tracing: Tracing, delta: Delta) -> None:
+        """Keep the result, and return nothing until the input ends."""
+        columns = self.root.step.columns
+        changes = tracing.relations.frame_of(delta, columns, [column.attribute for column in columns])
+        change = tracing.cut(consolidated(partitioned(changes, self._partitions)))
+        tracing.store(len(self.operators), "result", change).add(change)
+        tracing.finish(self._final_rows(tracing.relations, tracing.relations.no_rows(columns)))
+        tracing.finish_log(_parts_of(tracing.trace))
+
+    def _final_rows(self, relations: Relations, kept: DataFrame) -> DataFrame:
+        """ORDER BY and LIMIT at the end of the query, over the kept rows."""
+        bridge = self._bridge
+        plan, _ = relations.plan_of(kept, self.root.step.columns)
+        ordered = bridge.replaced(self.root_step.plan, [(self.root.step.plan, plan)]) if self.root.step is not self.root_step else plan
+        items = [bridge.alias(each, f"c{index}") for index, each in enumerate(bridge.items(self.root_step.plan.output()))]
+        return bridge.frame(bridge.project(items, ordered))
 
     def _require_storable(self, trace: Trace) -> None:
         for output in (*trace.schemas.values(), trace.pieces[-1].output):
@@ -134,8 +157,10 @@ class View:
 
     # Running
 
-    def step(self, epoch: int, frame: DataFrame) -> DataFrame:
-        """The changes of the result in an epoch, from the rows that arrived. They are computed by the job that reads them."""
+    def step(self, epoch: int, frame: DataFrame, *, ends: bool = False) -> DataFrame:
+        """The changes of the result in an epoch, from the rows that arrived. They are computed by the job that reads them. `ends`: no more
+        rows will come.
+        """
         self._trace = self._trace_for(large=self._last_bytes > _LARGE_BYTES)
         bridge, before, trace = self._bridge, self.versions[epoch - 1], self._trace
         bridge.checkpoint_all_ancestors()
@@ -145,7 +170,16 @@ class View:
         for piece in trace.pieces:
             slots[piece.slot] = bridge.hold(piece.output, self._run(piece))
         self.versions[epoch] = {name: (*before[name], slots[slot]) for name, slot in trace.added.items()}
+        if self.final and ends:
+            slots[trace.output] = self._final_result(epoch)
         return self.result_of(slots[trace.output], frame.sparkSession)
+
+    def _final_result(self, epoch: int) -> Rdd:
+        store = f"{len(self.operators)}.result"
+        rows = self._bridge.union_rdd(list(self.versions[epoch][store]), self._partitions)
+        kept = self._bridge.frame(self._bridge.leaf(self._trace.schemas[store], rows))
+        final = self._final_rows(Relations(self._bridge), repeated(consolidated(kept)))
+        return self._bridge.hold(self._trace.pieces[-1].output, self._bridge.rdd(final))
 
     def _arrivals(self, frame: DataFrame) -> Rdd:
         rows = self._bridge.rdd(frame)
@@ -269,6 +303,15 @@ class View:
                 for rdd in rdds:
                     rdd.unpersist(False)
         self.versions, self._slots = {}, {}
+
+
+def _below_order(step: Step) -> Step:
+    """The part of a query below its last ORDER BY, LIMIT and projections."""
+    below, ordered = step, step
+    while below.kind in {"Project", *_ORDER}:
+        ordered = below.children[0] if below.kind in _ORDER else ordered
+        below = below.children[0]
+    return ordered
 
 
 def _parts_of(trace: Trace) -> list[str]:

@@ -125,7 +125,7 @@ class Lowering:
     def _maintenance(self, plan: QueryPlan, stream: DataFrame, feeds: Mapping[str, Feed]) -> Maintenance:
         partitions = int(self.spark.conf.get("spark.sql.shuffle.partitions") or 1)
         storage = self.checkpoint.incremental(plan.name)
-        return Maintenance(plan.name, stream, feeds, lambda tables: self._relate(plan, tables), storage, partitions)
+        return Maintenance(plan.name, stream, feeds, lambda tables: self._relate(plan, tables), storage, partitions, final=plan.final)
 
     def preview_operators(self, plan: QueryPlan, frames: Mapping[str, DataFrame]) -> tuple[list[Operator], tuple[str, ...] | None]:
         """The incremental operators of a query, and the key of its result, from frames without rows."""

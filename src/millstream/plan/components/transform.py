@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, Self, runtime_checkable
 
 import pyarrow as pa
+from pydantic import PrivateAttr
 
 from millstream.plan.components.component import Component, TextPlace
 from millstream.plan.components.context import NodeContext
@@ -33,6 +34,8 @@ class Transform(Component):
     """How many inputs it takes: minimum, maximum."""
     expensive: ClassVar[bool] = False
     """Whether computing it twice costs more than caching its rows."""
+    _over_changes: bool = PrivateAttr(default=False)
+    _over_state: bool = PrivateAttr(default=False)
 
     def output(self, inputs: Mapping[str, pa.Schema | None]) -> pa.Schema | None:
         """The output schema, as far as it is known without Spark."""
@@ -66,9 +69,18 @@ class Transform(Component):
         """Why Spark cannot run it as a stream by itself, if it is incremental."""
         return ""
 
+    @property
+    def final(self) -> bool:
+        """Whether it returns its result once, as plain rows, when its bounded inputs have ended."""
+        return False
+
     def over(self, *, changes: bool, state: bool) -> Self:
         """The transform below other nodes: whether an input is a changelog, and whether a node above keeps state."""
-        return self
+        if (changes, state) == (self._over_changes, self._over_state):
+            return self
+        copy = self.model_copy()
+        copy._over_changes, copy._over_state = changes, state
+        return copy
 
     @property
     def output_mode(self) -> OutputMode:

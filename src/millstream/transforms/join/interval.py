@@ -27,10 +27,6 @@ def problems(join: Join, inputs: Mapping[str, pa.Schema | None]) -> list[Problem
         message = f"without a time bound every row of both sides is kept for ever{_estimate(left, right)}"
         help_ = "add `within: {before: …, after: …}`, or `unbounded: true` if the rows are few"
         found.append(Problem("MS039", message, "type", help_))
-    if join.within is None and join.unbounded and join.kind != "inner":
-        found.append(
-            Problem("MS039", f"a {join.kind} join without a time bound cannot know that no match will come", "kind", "add `within`")
-        )
     return found
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import pyarrow as pa
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from millstream.plan.changelog import OP, UPDATE, table_of
 from millstream.plan.components import NamesInputs, NodeContext, Problem, TransformRun, Windowed
 from millstream.plan.expressions import quote_column
 from millstream.plan.options import Duration, Expression
@@ -76,7 +77,8 @@ class Join(NamesInputs, Windowed):
     window: Window | None = None
     """Instead of `within`, for any number of inputs: rows of the same window belong together."""
     unbounded: bool = False
-    """Whether rows may be kept for ever, when there is neither `within` nor `window`."""
+    """Whether rows may be kept for ever, when there is neither `within` nor `window`. A side may be a changelog then; the result of such
+    a join, and of an outer one, is a changelog."""
 
     @model_validator(mode="after")
     def _one_way(self) -> Join:
@@ -115,7 +117,21 @@ class Join(NamesInputs, Windowed):
 
     @property
     def needs_event_time(self) -> bool:
-        return self.stateful and not (self.unbounded and self.within is None and self.window is None)
+        return self.stateful and not self._is_unbounded
+
+    @property
+    def _is_unbounded(self) -> bool:
+        return self.unbounded and self.table is None and self.within is None and self.window is None
+
+    @property
+    def incremental(self) -> bool:
+        return self._is_unbounded and (self.kind != "inner" or self._over_changes or self._over_state)
+
+    @property
+    def why_incremental(self) -> str:
+        if not self.incremental:
+            return ""
+        return "an input is a changelog" if self._over_changes else f"a {self.kind} join without a time bound"
 
     @property
     def matching(self) -> Matching:
@@ -127,6 +143,9 @@ class Join(NamesInputs, Windowed):
     def output(self, inputs: Mapping[str, pa.Schema | None]) -> pa.Schema | None:
         if self.window is not None:
             return window.output(self, inputs)
+        if self.incremental:
+            schema = interval.output(self, table_of(inputs.get(self.left)), table_of(inputs.get(self.right)))
+            return schema.append(pa.field(OP, pa.string())) if schema is not None else None
         right = table.schema_of(self) if self.table is not None else inputs.get(self.right)
         return interval.output(self, inputs.get(self.left), right)
 
@@ -141,7 +160,14 @@ class Join(NamesInputs, Windowed):
         return table.TableJoinRun(self, context) if self.table is not None else super().open(context)
 
     def apply(self, frames: Mapping[str, DataFrame], context: NodeContext) -> DataFrame:
-        return window.apply(self, frames, context) if self.window is not None else interval.apply(self, frames, context)
+        if self.window is not None:
+            return window.apply(self, frames, context)
+        result = interval.apply(self, frames, context)
+        if context.relational or not self.incremental:
+            return result
+        from pyspark.sql import functions as F
+
+        return result.withColumn(OP, F.lit(UPDATE))
 
     def refuses_isolation(self) -> str:
         return "no single row can fail in a join; filter or compute before it"
