@@ -72,9 +72,11 @@ def test_spark_s_view_of_the_plan_is_the_main_rows(spark: Any, tmp_path: Path) -
     from millstream.checkpoint.layout import Checkpoint
     from millstream.clients.storage import LocalStorage
     from millstream.engine.offline.preview import _analyse
+    from millstream.plan.cutting import cut
 
     topology = environment(MemorySink(), MemorySink(), MemorySink()).topology()
-    schemas, findings = _analyse(topology, Checkpoint(LocalStorage(tmp_path), "p"), spark)
-    assert [finding for finding in findings if finding.level == "error"] == []
+    analysis = _analyse(topology, cut(topology), Checkpoint(LocalStorage(tmp_path), "p"), spark)
+    schemas = analysis.schemas
+    assert [finding for finding in analysis.findings if finding.level == "error"] == []
     assert schemas["counted"] is not None and schemas["counted"].names == ["user", "count"]
     assert schemas["once"] is not None and schemas["once"].names == SCHEMA.names
