@@ -42,6 +42,9 @@ from millstream.rules.real_time import promise
 from millstream.secrets import Redactor
 
 
+_PROGRESS_SECONDS = 2.0
+
+
 class Stopping:
     """Whether queries must end after the current epoch: the caller requested it, or a query failed."""
 
@@ -83,6 +86,8 @@ class RunningQuery:
     half_done: bool = False
     """Whether this start begins with an epoch that an earlier start planned."""
     failure: RunError | None = None
+    read_all_at: float | None = None
+    """When the last epoch of a bounded input was found committed."""
     restarts: Restarts = field(init=False)
 
     def __post_init__(self) -> None:
@@ -99,6 +104,7 @@ class RunningQuery:
     def start(self) -> None:
         """Start or restart. A failure while starting is a failure of the query."""
         self._release()
+        self.read_all_at = None
         checkpoint = self.checkpoint
         self.half_done = checkpoint.last_planned() > checkpoint.last_committed()
         self.loop = self._loop(checkpoint, self._repetition(checkpoint))
@@ -157,6 +163,8 @@ class RunningQuery:
         if not active:
             self._handle_end()
         elif self._has_read_all():
+            if self._awaits_progress():
+                return
             self._halt()
             if self.state.is_live:
                 self._after_input()
@@ -256,6 +264,13 @@ class RunningQuery:
         """Whether the last epoch of a bounded input is committed."""
         assert self.loop is not None
         return self.loop.status.last_epoch is not None and self.checkpoint.last_committed() >= self.loop.status.last_epoch
+
+    def _awaits_progress(self) -> bool:
+        """Whether Spark has not reported all epochs yet: it does so right after its commit, and a stop in between would lose the counts."""
+        assert self.loop is not None
+        now = time.monotonic()
+        self.read_all_at = self.read_all_at or now
+        return bool(self.loop.status.scans) and now - self.read_all_at < _PROGRESS_SECONDS
 
     def _after_input(self) -> None:
         """The input has been read. If something is still open, one more epoch closes it."""
