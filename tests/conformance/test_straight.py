@@ -37,7 +37,7 @@ def moved(tmp_path_factory: pytest.TempPathFactory, spark: object) -> Path:
     from millstream.plan.run_options import RunOptions
 
     folder = tmp_path_factory.mktemp("moving")
-    project(folder, moving=True)
+    project(folder, epochs=4, moving=True)
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         SparkEngine(spark).run(load_pipeline(folder / "p.yaml"), RunOptions())  # type: ignore[arg-type]  # the warm session

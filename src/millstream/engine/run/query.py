@@ -41,7 +41,6 @@ from millstream.plan.settings import AvailableNow, Settings
 from millstream.rules.real_time import promise
 from millstream.secrets import Redactor
 
-
 _PROGRESS_SECONDS = 2.0
 
 
