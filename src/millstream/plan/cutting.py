@@ -204,8 +204,9 @@ class QueryPlan:
         paths = {source.name: 1}
         for node in self.above:
             paths.setdefault(node.name, sum(paths.get(name, 0) * _reads(node, name) for name in node.inputs))
+        ends = self.feeding if self.maintained else (self.root.name,)
         leaving = [node.name for node in self.above if node.isolates and node.name in self.owned and node is not self.root]
-        return max(1, paths[self.root.name] + sum(paths[name] for name in leaving))
+        return max(1, sum(paths[name] for name in (*ends, *leaving)))
 
     def readers(self, name: str) -> int:
         """How often an epoch reads a node's frame. The frame of `stream_end` also holds the rejects of nodes above the root."""

@@ -28,7 +28,7 @@ def with_surroundings(nodes: tuple[AnyNode, ...]) -> tuple[AnyNode, ...]:
             component = node.component.over(changes=over, state=keeps)
             node = node if component is node.component else replace(node, component=component)
             updates = (component.incremental and not component.final) or (component.stateful and component.output_mode == "update")
-            over = updates or (over and not component.stateful)
+            over = updates or (over and not component.stateful and component.keeps_changes)
             keeps = keeps or component.stateful
         done[name], changes[name], state[name] = node, over, keeps
 

@@ -18,7 +18,7 @@ from sqlglot import exp
 
 from millstream.errors import Diagnostic, RunError
 from millstream.lookups.sql_functions import function_name, key_problems, table_functions_registered
-from millstream.plan.changelog import OP, kept_columns, table_of
+from millstream.plan.changelog import OP, OPS, kept_columns, table_of
 from millstream.plan.components import EpochTail, NamesInputs, NodeContext, OutputMode, Problem, TextPlace, TransformRun, Windowed
 from millstream.plan.error_policy import dead_letter_sink_of
 from millstream.plan.lookup_tables import LookupTable
@@ -115,6 +115,13 @@ class Sql(NamesInputs, EpochTail, Windowed):
     @property
     def incremental(self) -> bool:
         return self.kind == "incremental"
+
+    @property
+    def keeps_changes(self) -> bool:
+        tree = self.query.tree
+        if not names_op(self.sql) or not isinstance(tree, exp.Query) or tree.is_star:
+            return True
+        return any(name in OPS for name in tree.named_selects)
 
     @property
     def final(self) -> bool:
@@ -218,6 +225,11 @@ class Sql(NamesInputs, EpochTail, Windowed):
             return [_at_place(Problem("MS162", each.message, "sql", each.help), each.place) for each in foreign]
         if wrong := list(table_problems(self.sql, self._tables)):
             return wrong
+        if self.incremental and names_op(self.sql):
+            help_ = (
+                "leave `_op` out, since changes of the inputs are applied before the query sees them; or put that part into a query before"
+            )
+            return [Problem("MS030", "a query that is kept up to date cannot handle `_op` itself", "sql", help_)]
         if self.incremental and uses(self.sql, self._tables):
             help_ = "look rows up in a query of its own, before or after this one"
             return [Problem("MS030", "a dynamic table in a query that is kept up to date is not supported yet", "sql", help_)]

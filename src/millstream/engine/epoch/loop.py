@@ -95,9 +95,10 @@ class EpochLoop:
                 late = frames.late.counts() if frames.late else {}
                 watermark = self._advance_watermark(frames, epoch) if self.watermarks else None
                 self.durability.sync_state()
+                self.lowering.checkpoint.require_lease()
                 if self.maintenance is not None:
                     self.maintenance.write(number, epoch.entry.digest)
-                self.lowering.checkpoint.require_lease()
+                    self.lowering.checkpoint.require_lease()
             self._commit(staged)
         finally:
             frames.release()

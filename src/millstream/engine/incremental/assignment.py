@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from millstream.engine.incremental.arrivals import Feed
 from millstream.engine.incremental.operators.base import Operator
@@ -85,6 +85,7 @@ class Assignment:
             return self._join(step, inputs, append_only)
         if step.kind == "Window":
             self._require_order(step)
+            self._require_hashable(self._bridge.items(step.plan.partitionSpec()), step)
             return Keyed(step, False, inputs, keys=self._bridge.items(step.plan.partitionSpec()))
         raise Refused(f"the step `{step.kind}` cannot be kept up to date", step.plan)
 
@@ -112,8 +113,13 @@ class Assignment:
             below = below.children[0]
         return Keyed(step, False, [self.assign(below)])
 
+    def _require_hashable(self, keys: Iterable[Expression], step: Step) -> None:
+        if any("map<" in str(key.dataType().catalogString()) for key in keys):
+            raise Refused("a map in GROUP BY, DISTINCT, PARTITION BY or a join's condition cannot be a key", step.plan)
+
     def _aggregate(self, step: Step, inputs: list[Operator]) -> Operator:
         keys = self._bridge.items(step.plan.groupingExpressions())
+        self._require_hashable(keys, step)
         if any(map(self._is_session, keys)):
             raise Refused("a session window over rows that change cannot be kept up to date", step.plan)
         if can_add_up(self._bridge, step, inputs[0].append_only):

@@ -86,6 +86,8 @@ class Keys:
 
     def _joined(self, step: Step) -> list[Key]:
         form = str(step.plan.joinType().toString())
+        if form == "FullOuter":
+            return []  # unmatched rows of both sides are alike where keys are null
         left, right = (self.of(child) for child in step.children)
         if form in _LEFT_ONLY or form.startswith("ExistenceJoin"):
             return left

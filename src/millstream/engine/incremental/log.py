@@ -31,6 +31,9 @@ class StateLog:
 
     def __init__(self, storage: Storage, plan: str, query: str) -> None:
         self._state, self._plan, self._query = IncrementalState(storage), plan, query
+        self._sizes: dict[int, int] | None = None
+        """Epoch → bytes of its changes, for the epochs after the last snapshot; None before they are read."""
+        self._snapshot_bytes = 0
 
     def entry(self, epoch: int, digest: str) -> Entry | None:
         """The changes of an epoch, if they are written."""
@@ -47,6 +50,7 @@ class StateLog:
 
     def write_snapshot(self, epoch: int, digest: str, rows: DataFrame, parts: Parts) -> None:
         self._put("snapshots", epoch, digest, rows, parts, False)
+        self._sizes = None
         self._state.forget()
 
     def path_to(self, epoch: int) -> list[Entry]:
@@ -62,10 +66,12 @@ class StateLog:
 
     def is_snapshot_due(self, epoch: int, epochs: int, least_bytes: int) -> bool:
         """Whether a snapshot is worth its size: after some epochs, or when the changes are larger than the last one."""
-        base = max(self._state.epochs("snapshots"), default=-1)
-        since = [entry for number in range(base + 1, epoch + 1) if (entry := self._state.entry("log", number))]
-        last = self._state.entry("snapshots", base) if base >= 0 else None
-        return len(since) >= epochs or sum(entry.bytes for entry in since) >= max(least_bytes, 2 * (last.bytes if last else 0))
+        if self._sizes is None:
+            base = max(self._state.epochs("snapshots"), default=-1)
+            since = [entry for number in range(base + 1, epoch + 1) if (entry := self._state.entry("log", number))]
+            last = self._state.entry("snapshots", base) if base >= 0 else None
+            self._sizes, self._snapshot_bytes = {entry.epoch: entry.bytes for entry in since}, last.bytes if last else 0
+        return len(self._sizes) >= epochs or sum(self._sizes.values()) >= max(least_bytes, 2 * self._snapshot_bytes)
 
     def _put(self, kind: Kind, epoch: int, digest: str, rows: DataFrame, parts: Parts, small: bool) -> None:
         entry = Entry(kind, epoch, digest, self._plan, f"{epoch}-{uuid.uuid4().hex[:8]}", 0, parts)
@@ -81,6 +87,11 @@ class StateLog:
             size = storage.size(entry.path)
         if not self._state.put(replace(entry, bytes=size)):
             storage.delete(entry.path)
+            if kind == "log":
+                message = f"another run has written epoch {epoch} of `{self._query}` meanwhile"
+                raise RunError(Diagnostic("MS157", message, help="run one pipeline with this checkpoint at a time"))
+        elif kind == "log" and self._sizes is not None:
+            self._sizes[epoch] = size
 
     def _checked(self, entry: Entry | None) -> Entry | None:
         if entry is not None and entry.plan != self._plan:

@@ -1,11 +1,12 @@
 """A query whose result is kept up to date, epoch by epoch.
 
 Epoch `e` reads version `e - 1` of the operators' stores and makes version `e`, so an epoch can be repeated. A version is a list of
-fragments for each store: RDDs whose rows are held in memory or on disk. The last two versions are kept.
+fragments for each store: RDDs whose rows are held in memory or on disk. Versions before the last finished epoch are freed.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -28,7 +29,7 @@ _FRAGMENTS = 8
 _LARGE_BYTES = 2 << 20
 """After an epoch that added more, the next one runs with generated code."""
 _ORDER = {"Sort", "GlobalLimit", "LocalLimit", "Offset"}
-_UNSTORABLE = ("variant", "interval", "collate")
+_UNSTORABLE = re.compile(r"\b(variant|interval|void|collate)\b")
 
 Version = dict[str, tuple[Rdd, ...]]
 """Store → its fragments."""
@@ -45,6 +46,7 @@ class View:
         """With `final` the result is returned once, by an epoch that ends the input."""
         self.feeds, self._partitions = dict(feeds), partitions
         self._bridge = bridge = Bridge(_compiling(spark))
+        bridge.check()
         leaves = {name: self._placeholder(feed) for name, feed in feeds.items()}
         result = relate({name: bridge.frame(leaf) for name, leaf in leaves.items()})
         steps = Steps(bridge, {bridge.rdd_id(leaf): name for name, leaf in leaves.items()})
@@ -129,7 +131,8 @@ class View:
     def _finish_final(self, tracing: Tracing, delta: Delta) -> None:
         """Keep the result, and return nothing until the input ends."""
         columns = self.root.step.columns
-        changes = tracing.relations.frame_of(delta, columns, [column.attribute for column in columns])
+        hashed = [column.attribute for column in columns if "map<" not in str(column.attribute.dataType().catalogString())]
+        changes = tracing.relations.frame_of(delta, columns, hashed)
         change = tracing.cut(consolidated(partitioned(changes, self._partitions)))
         tracing.store(len(self.operators), "result", change).add(change)
         tracing.finish(self._final_rows(tracing.relations, tracing.relations.no_rows(columns)))
@@ -147,7 +150,7 @@ class View:
         for output in (*trace.schemas.values(), trace.pieces[-1].output):
             for column in self._bridge.items(output):
                 kind = str(column.dataType().catalogString()).lower()
-                if any(word in kind for word in _UNSTORABLE):
+                if _UNSTORABLE.search(kind):
                     raise Refused(f"a value of type `{kind}` cannot be kept as state; cast it to another type")
 
     def _no_rows(self, output: Any) -> Rdd:

@@ -70,6 +70,11 @@ class Transform(Component):
         return ""
 
     @property
+    def keeps_changes(self) -> bool:
+        """Whether the result over a changelog is one: a query that names `_op` may return plain rows."""
+        return True
+
+    @property
     def final(self) -> bool:
         """Whether it returns its result once, as plain rows, when its bounded inputs have ended."""
         return False

@@ -29,7 +29,10 @@ class Linear(Operator):
             weight = bridge.alias(delta.weight, WEIGHT).toAttribute()
             copies = [[*bridge.items(copy), delta.weight] for copy in bridge.items(plan.projections())]
             return Delta(bridge.expand(copies, [*bridge.items(plan.output()), weight], delta.plan), weight)
-        return Delta(bridge.with_children(plan, [delta.plan]), delta.weight)
+        # some nodes refer to columns by their place: the weight comes after all of them, below and above
+        below = bridge.project([*bridge.items(self.step.children[0].plan.output()), delta.weight], delta.plan)
+        above = bridge.with_children(plan, [below])
+        return Delta(bridge.project([*bridge.items(plan.output()), delta.weight], above), delta.weight)
 
 
 class Shared(Operator):

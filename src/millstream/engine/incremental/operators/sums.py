@@ -104,10 +104,18 @@ class Sums(Operator):
             return
         self._slots.append(_Slot(f"n{index}", f"coalesce(sum(if({counts}, {WEIGHT}, 0L)), 0L)", f"sum(n{index})"))
         if name != "count":
-            kind = bridge.items(inner.aggBufferAttributes())[0].dataType().sql()
-            value = f"cast({names[0]} AS {kind})"
-            signed = f"CASE {WEIGHT} WHEN 1 THEN {value} WHEN -1 THEN -{value} ELSE cast({value} * {WEIGHT} AS {kind}) END"
+            kind, value = self._kept_as(bridge, inner, names[0])
+            signed = (
+                f"CASE {WEIGHT} WHEN 1 THEN cast({value} AS {kind}) WHEN -1 THEN -cast({value} AS {kind}) ELSE {_times(kind, value)} END"
+            )
             self._slots.append(_Slot(f"s{index}", f"cast(sum(if({counts}, {signed}, NULL)) AS {kind})", f"cast(sum(s{index}) AS {kind})"))
+
+    def _kept_as(self, bridge: Bridge, function: Expression, argument: str) -> tuple[str, str]:
+        """The type in which a sum is kept, and the value that is added. The average of whole numbers is kept as their exact sum."""
+        given = str(bridge.children(function)[0].dataType().getClass().getSimpleName()).rstrip("$")
+        if str(function.prettyName()) == "avg" and given in _EXACT:
+            return "decimal(38,0)", f"cast({argument} AS decimal(19,0))"
+        return str(bridge.items(function.aggBufferAttributes())[0].dataType().sql()), argument
 
     def trace(self, tracing: Tracing, deltas: list[Delta]) -> Delta:
         (delta,) = deltas
@@ -148,6 +156,10 @@ class Sums(Operator):
     def _results(self, bridge: Bridge, change: DataFrame) -> Delta:
         """From sums to Spark's own results of the functions, and from these to the step's columns."""
         rows = change.where(f"{_ROWS} > 0") if self.keys else change
+        for index, function in enumerate(self.functions):
+            if str(function.aggregateFunction().prettyName()) == "avg":
+                kind = bridge.items(function.aggregateFunction().aggBufferAttributes())[0].dataType().sql()
+                rows = rows.withColumn(f"s{index}", F.expr(f"cast(s{index} AS {kind})"))
         plan = rows._jdf.logicalPlan()
         own = {str(each.name()): each for each in bridge.items(plan.output())}
         keys = [key.toAttribute() for key in self.keys]
@@ -178,6 +190,12 @@ class Sums(Operator):
         value = bridge.make("If", empty, nothing, own[f"s{index}"])
         values = [bridge.alias(value, total.name(), total.exprId()), bridge.alias(own[f"n{index}"], count.name(), count.exprId())]
         return values, bridge.alias(inner.evaluateExpression(), result.name(), result.exprId())
+
+
+def _times(kind: str, value: str) -> str:
+    """A value times its weight. A decimal of at most 28 digits times one of 9 keeps all its digits; times a BIGINT it would not."""
+    weight = f"cast({WEIGHT} AS decimal(9,0))" if kind.lower().startswith("decimal") else WEIGHT
+    return f"cast({value} * {weight} AS {kind})"
 
 
 def _named(bridge: Bridge, frame: DataFrame, names: list[str]) -> list[Expression]:

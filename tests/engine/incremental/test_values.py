@@ -1,0 +1,58 @@
+"""Values that are easy to get wrong when rows are removed or are there several times: the result stays what a batch query returns."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.engine.incremental.keeper import Keeper
+
+from millstream.engine.incremental.relations import Refused
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+
+def test_decimals_of_rows_that_are_there_several_times_keep_their_digits(spark: SparkSession, tmp_path: Path) -> None:
+    keeper = Keeper(spark, "SELECT k, sum(d) AS s FROM t GROUP BY k HAVING count(*) > 0", tmp_path, {"t": "k string, d decimal(20,9)"})
+    small = Decimal("0.000000001")
+    assert keeper.step(0, t=[("a", small, 3)]) == [("a", Decimal("0.000000003"), "i")]
+    assert keeper.step(1, t=[("a", small, -2)]) == [("a", small, "u")]
+
+
+def test_the_average_of_whole_numbers_is_exact_after_a_large_one_is_removed(spark: SparkSession, tmp_path: Path) -> None:
+    keeper = Keeper(spark, "SELECT k, avg(v) AS m FROM t GROUP BY k HAVING count(*) > 0", tmp_path)
+    keeper.step(0, t=[("a", 9_007_199_254_740_993, 1), ("a", 1, 1)])
+    assert keeper.step(1, t=[("a", 9_007_199_254_740_993, -1)]) == [("a", 1.0, "u")]
+
+
+def test_a_full_join_delivers_the_unmatched_rows_of_both_sides(spark: SparkSession, tmp_path: Path) -> None:
+    sql = "SELECT a.m, b.n FROM (SELECT max(v) AS m FROM t) a FULL JOIN (SELECT count(*) AS n FROM t) b ON a.m = b.n"
+    keeper = Keeper(spark, sql, tmp_path)
+    assert keeper.kept.key is None
+    assert sorted(keeper.step(0, t=[("a", 7, 1)]), key=str) == [(7, None, "i"), (None, 1, "i")]
+
+
+def test_one_explode_after_another(spark: SparkSession, tmp_path: Path) -> None:
+    sql = "SELECT k, y FROM t LATERAL VIEW explode(l) AS x LATERAL VIEW explode(x) AS y WHERE k IN (SELECT k FROM t)"
+    keeper = Keeper(spark, sql, tmp_path, {"t": "k string, l array<array<int>>"})
+    assert sorted(keeper.step(0, t=[("a", [[1, 2], [3]], 1)])) == [("a", 1, "i"), ("a", 2, "i"), ("a", 3, "i")]
+
+
+@pytest.mark.parametrize(
+    ("sql", "reason"),
+    [
+        ("SELECT m, count(*) AS n FROM t GROUP BY m HAVING count(*) > 1", "a map in"),
+        ("SELECT k, now() AS at FROM (SELECT DISTINCT k FROM t)", "changes with the clock"),
+        ("SELECT k, uuid() AS u FROM (SELECT DISTINCT k FROM t)", "another value each time"),
+        ("SELECT k, NULL AS n FROM t WHERE k IN (SELECT k FROM t)", "`void` cannot be kept"),
+        ("SELECT DISTINCT k COLLATE UTF8_LCASE AS c FROM t", "cannot be kept as state"),
+    ],
+)
+def test_what_cannot_be_kept_is_refused_with_the_reason(sql: str, reason: str, spark: SparkSession, tmp_path: Path) -> None:
+    with pytest.raises(Refused, match=reason):
+        Keeper(spark, sql, tmp_path, {"t": "k string, m map<string, int>"})
