@@ -74,7 +74,6 @@ def _rows(spark: SparkSession, rows: list[Any], names: str) -> DataFrame:
         "FROM t SELECT id, v WHERE v > 10",
         "FROM t |> WHERE v > 10 |> SELECT id, v",
         "FROM t |> WHERE v > 10",
-        "SELECT id, v FROM t WHERE v > 10 UNION ALL VALUES (100, 50)",
     ],
 )
 def test_what_comes_out_makes_the_table(query: Query, sql: str) -> None:

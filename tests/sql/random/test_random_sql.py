@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from tests.sql.random.oracle import Oracle
 
-SECONDS = float(os.environ.get("FUZZ_SECONDS", "60"))
+SECONDS = float(os.environ.get("FUZZ_SECONDS", "40"))
 SEED = int(os.environ.get("SEED", "1"))
-CONTROLS = 10
+CONTROLS = 6
 """Cases with which the harness itself is tried."""
 
 
