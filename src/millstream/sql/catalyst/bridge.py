@@ -1,8 +1,8 @@
-"""The private interface of Spark's SQL: every call of it is in this module.
+"""The private interface of Spark's SQL: parsing, building, replacing and running plans.
 
 Spark has no public interface to the plans that it parses and analyses. They are reached through py4j, so this module depends on the
-version of Spark: `tests/sql/test_bridge.py` calls every method once, and `Bridge.check` builds the essential nodes when a run starts. One
-call takes about 0.05 ms. A Scala map is also a partial function, so a substitution in a tree is one call.
+version of Spark: `tests/sql/test_bridge.py` calls every method once, and `Bridge.check` builds the essential nodes when an incremental
+query starts. `engine/incremental/` and `sql/analysed/` still read fields of plans themselves. One call takes about 0.05 ms. A Scala map is also a partial function, so a substitution in a tree is one call.
 """
 
 from __future__ import annotations
