@@ -2,7 +2,8 @@
 
 Spark has no public interface to the plans that it parses and analyses. They are reached through py4j, so this module depends on the
 version of Spark: `tests/sql/test_bridge.py` calls every method once, and `Bridge.check` builds the essential nodes when an incremental
-query starts. `engine/incremental/` and `sql/analysed/` still read fields of plans themselves. One call takes about 0.05 ms. A Scala map is also a partial function, so a substitution in a tree is one call.
+query starts. `engine/incremental/` and `sql/analysed/` still read fields of plans themselves. One call takes about 0.05 ms.
+A Scala map is also a partial function, so a substitution in a tree is one call.
 """
 
 from __future__ import annotations
