@@ -24,7 +24,7 @@ from millstream.engine.incremental.operators.base import Operator
 from millstream.engine.incremental.relations import Refused
 from millstream.engine.lowering.event_time import watermark_id, with_event_time, with_watermark
 from millstream.engine.lowering.runs import NodeRuns
-from millstream.errors import Diagnostic, RunError
+from millstream.errors import Diagnostic, PlanMismatchError, RunError
 from millstream.plan.changelog import op_of
 from millstream.plan.components import (
     REJECT,
@@ -305,13 +305,8 @@ def _require(refusal: Refusal | None, node: AnyNode) -> None:
     if refusal is None:
         return
     at = refusal.origin.within(str(getattr(node.component, "sql", ""))) if refusal.origin else None
-    raise RunError(
-        Diagnostic(
-            "MS030",
-            f"`{node.name}`: {refusal.reason}",
-            node.text_place("sql", line=at[0], column=at[1]) if at else node.place("sql"),
-        )
-    )
+    place = node.text_place("sql", line=at[0], column=at[1]) if at else node.place("sql")
+    raise PlanMismatchError(Diagnostic("MS030", f"`{node.name}`: {refusal.reason}", place, node=node.name))
 
 
 @dataclass(frozen=True, slots=True)
