@@ -410,7 +410,8 @@ def _syntax_problem(query: Query, wired: bool) -> Problem:
         return _at_place(Problem("MS158", f"syntax error in SQL: {fault.reason}", "sql", fault.help), place)
     if wired:
         message = f"the query could not be checked here: {fault.reason}"
-        return _at_place(Problem("MS028", message, "sql", "Spark checks it when it runs", "warning"), place)
+        help_ = "Spark checks it when it runs; `millstream check --spark` asks it now"
+        return _at_place(Problem("MS028", message, "sql", help_, "warning"), place)
     help_ = fault.help or "if Spark accepts this text, name its inputs with `from: NODE`"
     return _at_place(Problem("MS158", f"syntax error in SQL: {fault.reason}", "sql", help_), place)
 

@@ -7,7 +7,7 @@ the column `REJECT`. Below the root every node that isolates rejects has that co
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
 from pathlib import Path
@@ -113,31 +113,28 @@ class Lowering:
         arriving = {name: visible(frames[name], plan.node(name)) for name in plan.feeding}
         feeds = {name: Feed(frame.schema, self._table_key(plan.node(name), frame)) for name, frame in arriving.items()}
         root, stream = plan.root, arrivals(arriving)
-        try:
-            maintenance = self._maintenance(plan, stream, feeds)
-            maintenance.prepare(root.options.primary_key, [sink.options.primary_key for sink in plan.sinks if root.name in sink.inputs])
-        except Refused as refused:
-            _require(Refusal(refused.reason, refused.origin), root)
-            raise
+        maintenance = self._prepared(plan, stream, feeds)
         self.keys[root.name] = maintenance.key or ()
         return Stream(_union_with_rejects(stream, None, rejects) if rejects else stream, clocks, maintenance)
 
-    def _maintenance(self, plan: QueryPlan, stream: DataFrame, feeds: Mapping[str, Feed]) -> Maintenance:
+    def _prepared(self, plan: QueryPlan, stream: DataFrame, feeds: Mapping[str, Feed]) -> Maintenance:
+        """What keeps the root's result up to date, compiled."""
         partitions = int(self.spark.conf.get("spark.sql.shuffle.partitions") or 1)
-        storage = self.checkpoint.incremental(plan.name)
-        return Maintenance(plan.name, stream, feeds, lambda tables: self._relate(plan, tables), storage, partitions, final=plan.final)
+        storage, root = self.checkpoint.incremental(plan.name), plan.root
+        try:
+            kept = Maintenance(plan.name, stream, feeds, lambda tables: self._relate(plan, tables), storage, partitions, final=plan.final)
+            kept.prepare(root.options.primary_key, [sink.options.primary_key for sink in plan.sinks if root.name in sink.inputs])
+        except Refused as refused:
+            _require(Refusal(refused.reason, refused.origin), root)
+            raise
+        return kept
 
     def preview_operators(self, plan: QueryPlan, frames: Mapping[str, DataFrame]) -> tuple[list[Operator], tuple[str, ...] | None]:
         """The incremental operators of a query, and the key of its result, from frames without rows."""
         arriving = {name: visible(frames[name], plan.node(name)) for name in plan.feeding}
         feeds = {name: Feed(frame.schema, self._table_key(plan.node(name), frame)) for name, frame in arriving.items()}
-        try:
-            view = self._maintenance(plan, next(iter(arriving.values())), feeds).view
-        except Refused as refused:
-            _require(Refusal(refused.reason, refused.origin), plan.root)
-            raise
-        found = view.find_keys()
-        return view.operators, plan.root.options.primary_key or (found[0] if found else None)
+        with closing(self._prepared(plan, next(iter(arriving.values())), feeds)) as maintenance:
+            return maintenance.view.operators, maintenance.key
 
     def _require_own_key(self, root: AnyNode, sink: SinkNode) -> None:
         """A sink must apply changes by the key that they have: with another key, rows whose key value changes would stay behind."""

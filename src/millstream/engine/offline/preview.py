@@ -158,12 +158,11 @@ def _analyse(topology: Topology, queries: tuple[QueryPlan, ...], checkpoint: Che
                 continue
             try:
                 analyse_node(node)
-            except MillstreamError as error:
-                findings += error.diagnostics
-                analysis.mismatches += error.diagnostics if isinstance(error, PlanMismatchError) else ()
             except Exception as error:  # noqa: BLE001 — whatever Spark raises is translated
                 translator = Translator([node], topology.name, Redactor([]), lowering.statements)
-                findings += translator.translate(error, node.name).diagnostics
+                failure = error if isinstance(error, MillstreamError) else translator.translate(error, node.name)
+                findings += failure.diagnostics
+                analysis.mismatches += failure.diagnostics if isinstance(failure, PlanMismatchError) else ()
         _analyse_incremental(queries, lowering, frames, analysis)
     finally:
         lowering.runs.close()
@@ -172,14 +171,18 @@ def _analyse(topology: Topology, queries: tuple[QueryPlan, ...], checkpoint: Che
 
 
 def _analyse_incremental(queries: tuple[QueryPlan, ...], lowering: Lowering, frames: Mapping[str, DataFrame], analysis: _Analysis) -> None:
-    """The operators of incremental queries."""
+    """The operators of incremental queries, which are compiled as a run would do it."""
+    from millstream.engine.failures import Translator
+
     for plan in queries:
         if not plan.maintained or any(name not in frames for name in plan.feeding):
             continue
         try:
             operators, key = lowering.preview_operators(plan, frames)
-        except MillstreamError as error:
-            analysis.findings += [found for found in error.diagnostics if found not in analysis.findings]
+        except Exception as error:  # noqa: BLE001 — whatever Spark raises is translated
+            translator = Translator(plan.nodes, lowering.checkpoint.pipeline, Redactor([]), lowering.statements)
+            failure = error if isinstance(error, MillstreamError) else translator.translate(error, plan.name)
+            analysis.findings += [found for found in failure.diagnostics if found not in analysis.findings]
             continue
         shown = [each for each in operators if each.kind != "row by row"]
         analysis.operators[plan.name] = tuple(OperatorView(each.kind, each.inputs_read, each.key, each.stores) for each in shown)
