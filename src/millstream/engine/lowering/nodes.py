@@ -161,7 +161,8 @@ class Lowering:
                 option = "on_error" if node.isolates else "event_time"
                 message = f"`{node.name}`: `{option}` is not supported in a query that is kept up to date"
                 raise RunError(Diagnostic("MS030", message, node.place(option), help=f"set it on a node above `{node.name}`"))
-            run, context = self.transform(node), replace(self.context(node), relational=True, isolate=False)
+            event_times = {name: plan.event_time_of(name) for name in node.inputs}
+            run, context = self.transform(node), replace(self.context(node, event_times=event_times), relational=True, isolate=False)
             with _report_at(node):
                 frames[node.name] = run.apply({name: frames[name] for name in node.inputs}, context)
         return frames[plan.root.name]
