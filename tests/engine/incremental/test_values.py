@@ -30,6 +30,32 @@ def test_the_average_of_whole_numbers_is_exact_after_a_large_one_is_removed(spar
     assert keeper.step(1, t=[("a", 9_007_199_254_740_993, -1)]) == [("a", 1.0, "u")]
 
 
+LARGEST, SMALLEST = 2**63 - 1, -(2**63)
+
+
+@pytest.mark.parametrize(
+    ("epochs", "total"),
+    [
+        ([[(SMALLEST, 1)], [(SMALLEST, -1), (5, 1)]], 5),
+        ([[(-LARGEST, 1)], [(LARGEST, 1), (LARGEST, 1)]], LARGEST),
+        ([[(-(2**62), 2)], [(-(2**62), -2), (1, 1)]], 1),
+        ([[(2**32 - 1, 3), (-1, 2)], [(2**32 - 1, -1)]], 2**33 - 4),
+    ],
+    ids=["the smallest number is removed", "a change that is too large by itself", "a row that was there twice", "both halves"],
+)
+def test_sums_of_large_numbers(epochs: list[list[tuple[int, int]]], total: int, spark: SparkSession, tmp_path: Path) -> None:
+    keeper = Keeper(spark, "SELECT k, sum(v) AS s FROM t GROUP BY k HAVING count(*) > 0", tmp_path)
+    for epoch, changes in enumerate(epochs):
+        keeper.apply(keeper.step(epoch, t=[("a", value, weight) for value, weight in changes]))
+    assert list(keeper.result) == [("a", total)]
+
+
+def test_a_sum_that_does_not_fit_is_an_error(spark: SparkSession, tmp_path: Path) -> None:
+    keeper = Keeper(spark, "SELECT k, sum(v) AS s FROM t GROUP BY k HAVING count(*) > 0", tmp_path)
+    with pytest.raises(Exception, match="ARITHMETIC_OVERFLOW"):
+        keeper.step(0, t=[("a", LARGEST, 1), ("a", 1, 1)])
+
+
 def test_a_full_join_delivers_the_unmatched_rows_of_both_sides(spark: SparkSession, tmp_path: Path) -> None:
     sql = "SELECT a.m, b.n FROM (SELECT max(v) AS m FROM t) a FULL JOIN (SELECT count(*) AS n FROM t) b ON a.m = b.n"
     keeper = Keeper(spark, sql, tmp_path)

@@ -81,7 +81,7 @@ class View:
         return [tuple(self.names[ids.index(column)] for column in sorted(key, key=ids.index)) for key in found]
 
     def _placeholder(self, feed: Feed) -> Plan:
-        empty = self._bridge.spark.createDataFrame([], feed.schema).select(*[f"`{name}`" for name in feed.columns])
+        empty = self._bridge.spark.createDataFrame([], feed.schema).select(*map(quote_name, feed.columns))
         return self._bridge.leaf(empty._jdf.queryExecution().analyzed().output(), self._bridge.empty_rdd())
 
     # Compiling
