@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import re
 from typing import TYPE_CHECKING
 
 import pytest
@@ -20,6 +21,10 @@ if TYPE_CHECKING:
 
 SECONDS = float(os.environ.get("FUZZ_SECONDS", "40"))
 SEED = int(os.environ.get("SEED", "1"))
+LEAST = int(os.environ.get("FUZZ_LEAST", "3"))
+"""How many cases must pass in the time, on a machine that is busy with other tests."""
+REFUSALS = r"two columns of the result are called|lose the LIMIT|LIMIT in LATERAL needs|a map in GROUP BY"
+"""What the engine may refuse of these queries."""
 CONTROLS = 6
 """Cases with which the harness itself is tried."""
 
@@ -40,21 +45,25 @@ def test_a_seed_makes_one_case() -> None:
 
 @pytest.mark.spark
 def test_random_queries_have_the_batch_answer(oracle: Oracle) -> None:
-    from tests.sql.random.subjects import Subject
+    from tests.sql.random.subjects import engine
 
-    tally = run(oracle, Subject, until(SECONDS, SEED))
+    tally = run(oracle, engine, until(SECONDS, SEED))
     print(tally)
     reports = [f"SEED {seed}, {outcome.kind}, {outcome.report}" for seed, outcome in tally.failures.items()]
     assert not reports, "\n\n".join([str(tally), *reports])
-    assert tally.statuses["passed"] > 0, str(tally)
+    assert tally.statuses["passed"] >= LEAST, str(tally)
+    assert tally.statuses["refused"] <= 1 + tally.statuses["passed"] * 0.08, str(tally)
+    assert tally.statuses["invalid"] <= 1 + tally.statuses["passed"] * 0.08, str(tally)
+    unknown = [reason for reason in tally.refusals if not re.search(REFUSALS, reason)]
+    assert not unknown, f"refused for a new reason: {unknown}"
 
 
 @pytest.mark.spark
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 def test_what_failed_once_is_right(oracle: Oracle, case: Case) -> None:
-    from tests.sql.random.subjects import Subject
+    from tests.sql.random.subjects import engine
 
-    outcome = oracle.judge(case, Subject)
+    outcome = oracle.judge(case, engine)
     assert outcome.status == "passed", outcome.report
 
 
