@@ -73,6 +73,12 @@ class IncrementalState:
         found = [self._require("snapshots", base)] if base >= 0 else []
         return found + [self._require("log", number) for number in range(base + 1, epoch + 1)]
 
+    def holds(self, epochs: range) -> bool:
+        """Whether epochs can be repeated: their results are written, and the state before them."""
+        logged, first = set(self.epochs("log")), epochs[0]
+        base = max((number for number in self.epochs("snapshots") if number < first), default=-1)
+        return logged.issuperset(range(base + 1, epochs.stop))
+
     def epochs(self, kind: Kind) -> list[int]:
         names = self.storage.names(kind)
         return sorted(int(name.removesuffix(".json")) for name in names if name.endswith(".json") and not name.startswith("."))
