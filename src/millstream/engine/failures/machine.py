@@ -27,9 +27,20 @@ _CLASSES = {"s3a": "S3AFileSystem", "gs": "GoogleHadoopFileSystem", "abfss": "Se
 
 def memory(text: str, scene: Scene) -> Diagnostic | None:
     """A task that got no memory; the JVM itself survives this."""
+    if "SparkOutOfMemoryError" in text:
+        help_ = f"{MEMORY_HELP}; or give each task less to do: `settings: {{spark: {{spark.sql.shuffle.partitions: 64}}}}`"
+        return _at(scene, Diagnostic("MS155", "a task of Spark got too little memory", help=help_))
     if "java.lang.OutOfMemoryError" not in text:
         return None
     return _at(scene, Diagnostic("MS155", "Spark's JVM ran out of memory", help=MEMORY_HELP))
+
+
+def lost_rows(text: str, scene: Scene) -> Diagnostic | None:
+    """An executor died with the rows of an incremental query that it held. A restart reads them back from the checkpoint."""
+    if "CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND" not in text:
+        return None
+    message = f"`{scene.where}` lost rows of its state, probably because an executor died; they are read back from the checkpoint"
+    return _at(scene, Diagnostic("MS069", message))
 
 
 def disk(text: str, scene: Scene) -> Diagnostic | None:
