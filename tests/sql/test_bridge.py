@@ -58,6 +58,14 @@ def test_texts_are_parsed_and_analysed(bridge: Bridge) -> None:
     assert bridge.physical(frame).output().size() == 1
 
 
+def test_the_text_of_a_plan_has_all_its_columns_and_arguments(bridge: Bridge) -> None:
+    plan = bridge.parse(
+        f"SELECT {', '.join(f'c{number}' for number in range(40))}, array({', '.join(f'd{number}' for number in range(40))})"
+    )
+    assert "c39" in bridge.full_text(plan) and "d39" in bridge.full_text(plan)
+    assert "c39" not in str(plan.toString())
+
+
 def test_trees_are_changed(bridge: Bridge) -> None:
     plan = bridge.parse("SELECT a + 1 AS b FROM t WHERE a > (SELECT max(c) FROM t)")
     ((relation, _), *_) = bridge.relations(plan)

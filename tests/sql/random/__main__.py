@@ -20,7 +20,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.sql.random", description=__doc__)
     parser.add_argument("seed", type=int, help="the first seed")
     parser.add_argument("count", type=int, nargs="?", default=1, help="how many seeds")
-    parser.add_argument("--subject", choices=SUBJECTS, default="view", help="what is tested")
+    parser.add_argument("--subject", choices=SUBJECTS, default="engine", help="what is tested")
     parser.add_argument(
         "--shrink", type=float, default=120, metavar="SECONDS", help="time to make a failing case small; 0 shows it as it is"
     )

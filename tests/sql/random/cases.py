@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
@@ -10,9 +11,11 @@ from pyspark.sql.types import StructType
 
 Row = tuple[Any, ...]
 Change = tuple[Row, int]
-"""A row and its weight: 1 inserts it, -1 deletes it."""
+"""A row and its weight: 1 inserts it, -1 deletes it. Of a table with a key a row and its op: see `OPS`."""
 Epoch = dict[str, tuple[Change, ...]]
 """table → changes"""
+OPS = {1: "i", 2: "u", 3: None, -1: "d"}
+"""The changes of a table with a key: all but the last replace the row of their key, whether it is there or not."""
 
 
 @dataclass(frozen=True)
@@ -21,6 +24,15 @@ class Table:
     columns: tuple[tuple[str, str], ...]
     """name and SQL type"""
     append_only: bool = False
+    key: tuple[str, ...] = ()
+    """The primary key: the table is given as a changelog."""
+    sequenced: bool = False
+    """Whether the changelog says the order of its rows in `_seq`; then they arrive in another one."""
+
+    @property
+    def places(self) -> tuple[int, ...]:
+        """Where the columns of the key are."""
+        return tuple(place for place, (name, _) in enumerate(self.columns) if name in self.key)
 
     @property
     def ddl(self) -> str:
@@ -53,12 +65,9 @@ class InvalidCaseError(Exception):
 def contents(case: Case) -> Iterator[dict[str, list[Row]]]:
     """The rows of every table after each epoch."""
     tables: dict[str, list[Row]] = {table.name: [] for table in case.tables}
-    only_inserts = {table.name for table in case.tables if table.append_only}
     for epoch in case.epochs:
-        for name, changes in epoch.items():
-            if name in only_inserts and any(weight < 0 for _, weight in changes):
-                raise InvalidCaseError(f"`{name}` is append-only and has a delete")
-            tables[name] = changed(tables[name], changes)
+        for table in case.tables:
+            tables[table.name] = changed(table, tables[table.name], epoch.get(table.name, ()))
         yield {name: list(rows) for name, rows in tables.items()}
 
 
@@ -67,7 +76,27 @@ def check(case: Case) -> None:
         pass
 
 
-def changed(rows: list[Row], changes: Sequence[Change]) -> list[Row]:
+def changed(table: Table, rows: list[Row], changes: Sequence[Change]) -> list[Row]:
+    if table.append_only and any(weight < 0 for _, weight in changes):
+        raise InvalidCaseError(f"`{table.name}` is append-only and has a delete")
+    return _upserted(table, rows, changes) if table.key else _added(rows, changes)
+
+
+def _upserted(table: Table, rows: list[Row], changes: Sequence[Change]) -> list[Row]:
+    by_key = {key_of(row, table.places): row for row in rows}
+    for row, weight in changes:
+        by_key.pop(key_of(row, table.places), None)
+        if weight > 0:
+            by_key[key_of(row, table.places)] = row
+    return list(by_key.values())
+
+
+def key_of(row: Row, places: Sequence[int]) -> str:
+    """Equal keys of SQL have equal texts: NaN is equal to itself, and -0.0 to 0.0."""
+    return re.sub(r"(?<![\w.])-0\.0\b", "0.0", repr([row[place] for place in places]))
+
+
+def _added(rows: list[Row], changes: Sequence[Change]) -> list[Row]:
     """Rows are the same when they are written the same: NaN is equal to itself, and -0.0 is not 0.0."""
     rows = [*rows, *(row for row, weight in changes if weight > 0)]
     texts = [repr(row) for row in rows]

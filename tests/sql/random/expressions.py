@@ -7,7 +7,7 @@ rounds is not compared, grouped, joined or ordered by.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import Any
@@ -40,6 +40,7 @@ TEMPLATES: dict[str, tuple[tuple[str, str, int], ...]] = {
         ("({} * 2)", "bigint", EXACT),
         ("({} % 3L)", "bigint", EXACT),
         ("abs({})", "bigint", EXACT),
+        ("({} % 5L)", "huge", EXACT),
         ("greatest({}, {})", "bigint bigint", EXACT),
         ("CAST({} AS bigint)", "int", EXACT),
         ("CAST({} AS bigint)", "boolean", EXACT),
@@ -47,6 +48,12 @@ TEMPLATES: dict[str, tuple[tuple[str, str, int], ...]] = {
         ("try_cast({} AS bigint)", "string", EXACT),
         ("get({}, 0)", "array", EXACT),
         ("({}).x", "struct", EXACT),
+    ),
+    "huge": (
+        ("try_add({}, {})", "huge bigint", EXACT),
+        ("try_subtract({}, {})", "huge huge", EXACT),
+        ("greatest({}, {})", "huge huge", EXACT),
+        ("try_cast({} AS bigint)", "wide", EXACT),
     ),
     "int": (
         ("({} + {})", "int int", EXACT),
@@ -66,14 +73,26 @@ TEMPLATES: dict[str, tuple[tuple[str, str, int], ...]] = {
         ("CAST({} AS double)", "bigint", EXACT),
         ("CAST({} AS double)", "decimal", STABLE),
         ("nanvl({}, {})", "double double", EXACT),
+        ("CAST({} AS double)", "float", EXACT),
+        ("CAST({} AS double)", "huge", STABLE),
+        ("get({}, 0)", "doubles", EXACT),
     ),
+    "float": (("greatest({}, {})", "float float", EXACT),),
     "decimal": (
         ("({} + {})", "decimal decimal", EXACT),
         ("({} * 2)", "decimal", EXACT),
         ("CAST({} AS decimal(12,2))", "int", EXACT),
         ("try_divide({}, {})", "decimal decimal", EXACT),
     ),
+    "wide": (
+        ("try_add({}, {})", "wide wide", EXACT),
+        ("CAST({} AS decimal(38,4))", "decimal", EXACT),
+        ("CAST({} AS decimal(38,4))", "huge", EXACT),
+    ),
     "string": (
+        ("hex({})", "binary", EXACT),
+        ("CAST({} AS string)", "huge", EXACT),
+        ("CAST({} AS string)", "wide", EXACT),
         ("upper({})", "string", EXACT),
         ("concat({}, {})", "string string", EXACT),
         ("substring({}, 1, 1)", "string", EXACT),
@@ -82,6 +101,8 @@ TEMPLATES: dict[str, tuple[tuple[str, str, int], ...]] = {
         ("({}).y", "struct", EXACT),
     ),
     "boolean": (),
+    "binary": (("CAST({} AS binary)", "string", EXACT), ("concat({}, {})", "binary binary", EXACT)),
+    "ntz": (("CAST({} AS timestamp_ntz)", "date", EXACT), ("({} + INTERVAL 1 HOUR)", "ntz", EXACT)),
     "date": (("date_add({}, 1)", "date", EXACT), ("CAST({} AS date)", "timestamp", EXACT)),
     "timestamp": (
         ("({} + INTERVAL 1 HOUR)", "timestamp", EXACT),
@@ -94,7 +115,14 @@ TEMPLATES: dict[str, tuple[tuple[str, str, int], ...]] = {
         ("sort_array({})", "array", EXACT),
         ("transform({}, e -> e + 1L)", "array", EXACT),
     ),
-    "struct": (("named_struct('x', {}, 'y', {})", "bigint string", EXACT),),
+    "doubles": (("array({}, {})", "double double", EXACT), ("({}).l", "deep", EXACT), ("array_distinct({})", "doubles", EXACT)),
+    "structs": (("array({})", "struct", EXACT), ("sort_array({})", "structs", EXACT)),
+    "deep": (("named_struct('l', {}, 's', {})", "doubles struct", EXACT),),
+    "struct": (
+        ("({}).s", "deep", EXACT),
+        ("get({}, 0)", "structs", EXACT),
+        ("named_struct('x', {}, 'y', {})", "bigint string", EXACT),
+    ),
 }
 GENERAL = (
     ("coalesce({0}, {1})", ""),
@@ -111,9 +139,9 @@ def stable(scope: Scope) -> list[Term]:
 
 def _ordered(kind: str) -> list[Any]:
     """The values that Python can order, in their order."""
-    if kind in {"array", "struct"}:
+    if isinstance(VALUES[kind][-1], list | tuple):
         return list(VALUES[kind])
-    return sorted({value for value in VALUES[kind] if kind != "double" or not math.isnan(value)})
+    return sorted({value for value in VALUES[kind] if not isinstance(value, float) or not math.isnan(value)})
 
 
 class Expressions:
@@ -213,7 +241,7 @@ class Aggregates:
         self.make = expressions
 
     def call(self, scope: Scope) -> Term:
-        functions = (
+        functions: tuple[Callable[[Scope], Term], ...] = (
             self._count,
             self._count,
             self._sum,
@@ -224,6 +252,8 @@ class Aggregates:
             self._distinct,
             self._spread,
         )
+        if any(term.kind in {"huge", "wide"} for term in stable(scope)):
+            functions = (*functions, self._large_sum, self._large_sum)
         term = self.dice.choice((*functions, self._boolean, self._by, self._list, self._other))(scope)
         if self.dice.random() < 0.12 and not term.text.startswith("sort_array"):
             return Term(f"{term.text} FILTER (WHERE {self.make.condition(scope)})", term.kind, term.grade)
@@ -243,6 +273,12 @@ class Aggregates:
         distinct = "DISTINCT " if self.dice.random() < 0.15 else ""
         kind = "bigint" if term.kind == "int" else term.kind
         return Term(f"sum({distinct}{term.text})", kind, EXACT if term.grade == EXACT else ROUNDED)
+
+    def _large_sum(self, scope: Scope) -> Term:
+        """Sums that fit in one order of their rows fit in every one: the values have one sign, or are not at the limit."""
+        term = self.make.any_term(scope, kinds=("huge", "wide"))
+        guard = "abs({0}) < CAST('1e30' AS decimal(38,4))" if term.kind == "wide" else self.dice.choice(("{0} < 0", "{0} > 0"))
+        return Term(f"sum(CASE WHEN {guard.format(term.text)} THEN {term.text} END)", term.kind)
 
     def _average(self, scope: Scope) -> Term:
         term = self._number(scope)

@@ -1,4 +1,4 @@
-"""The judge of a case: after each epoch, the accumulated outputs of a view are the rows of Spark's batch answer."""
+"""The judge of a case: after each epoch, what the outputs of a view amount to is Spark's batch answer."""
 
 from __future__ import annotations
 
@@ -7,16 +7,18 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any, Literal, Protocol
 
 import pyarrow as pa
+import sqlglot
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import LongType, StructField, StructType
+from pyspark.sql.types import StructType
+from sqlglot import exp
 from tests.sql.random.cases import Case, Row, contents
 
 Rows = Counter[Row]
@@ -32,7 +34,8 @@ EMPTY = 8
 class Stepping(Protocol):
     """What is tested."""
 
-    def step(self, epoch: int, changes: Mapping[str, DataFrame]) -> DataFrame: ...
+    def step(self, epoch: int) -> Answer | None:
+        """The whole result after an epoch; None if it is not known yet."""
 
     def close(self) -> None: ...
 
@@ -52,11 +55,21 @@ class Outcome:
 @dataclass(frozen=True)
 class Answer:
     schema: StructType
-    rows: Rows
+    rows: tuple[Row, ...]
+    in_order: bool = False
+    """Whether the rows come in the order of the query."""
 
 
 class RefusedError(Exception):
     """The view does not support the query, and says so."""
+
+
+class WrongError(Exception):
+    """An output that cannot be right, whatever the answer is."""
+
+    def __init__(self, kind: str, text: str) -> None:
+        super().__init__(text)
+        self.kind = kind
 
 
 class Oracle:
@@ -70,31 +83,43 @@ class Oracle:
     def judge(self, case: Case, make: ViewMaker, skip: bool = False) -> Outcome:
         """Run the case up to the first epoch whose result is wrong. Most cases without any result are skipped if `skip`."""
         try:
-            answers = [self.answer(case, tables) for tables in contents(case)]
+            answers = self._answers(case)
         except (PySparkException, Py4JJavaError) as error:
             return Outcome("invalid", _first_line(error))
+        case = replace(case, epochs=case.epochs[: len(answers)])
         filled = any(answer.rows for answer in answers)
         if skip and not filled and case.seed % EMPTY:
             return Outcome("skipped")
         with ExitStack() as stack:
             return self._judge(case, make, answers, stack) or Outcome("passed", "" if filled else "empty")
 
+    def _answers(self, case: Case) -> list[Answer]:
+        """The answers up to the epoch in which the query itself fails, as with a sum that is too large."""
+        answers: list[Answer] = []
+        for tables in contents(case):
+            try:
+                answers.append(self.answer(case, tables))
+            except (PySparkException, Py4JJavaError):
+                if not answers:
+                    raise
+                break
+        return answers
+
     def _judge(self, case: Case, make: ViewMaker, answers: list[Answer], stack: ExitStack) -> Outcome | None:
-        spark = self.interpreted if case.seed % COMPILED else self.compiled
-        view, got = None, Rows()
+        spark, view = self.interpreted if case.seed % COMPILED else self.compiled, None
         for number, answer in enumerate(answers):
             try:
                 if view is None:
                     view = make(spark, case)
                     stack.callback(view.close)
-                out = view.step(number, frames(spark, case, number))
-                wrong = _wrong_schema(answer.schema, out.schema)
-                got = sum_of(got, changes_of(out))
+                got = view.step(number)
             except RefusedError as error:
                 return Outcome("refused", str(error))
+            except WrongError as error:
+                return Outcome("failed", error.kind, f"epoch {number}: {error}\n  expected: {Counter(answer.rows)}\n\n{case}")
             except Exception as error:  # noqa: BLE001 — whatever the tested code raises
                 return Outcome("failed", f"error: {_first_line(error)}", f"epoch {number}: {_last_lines(error)}\n\n{case}")
-            wrong = wrong or _difference(answer.rows, got)
+            wrong = got and (_wrong_schema(answer.schema, got.schema) or _difference(case, answer, got))
             if wrong:
                 return Outcome("failed", wrong[0], f"epoch {number}: {wrong[1]}\n\n{case}")
         return None
@@ -114,32 +139,26 @@ def new_session(spark: SparkSession, settings: Mapping[str, str]) -> SparkSessio
     return session
 
 
-def frames(spark: SparkSession, case: Case, epoch: int) -> dict[str, DataFrame]:
-    """The changes of an epoch as the view gets them."""
-    found = {}
-    for table in case.tables:
-        schema = StructType([*table.schema.fields, StructField("_w", LongType(), nullable=False)])
-        rows = [(*row, weight) for row, weight in case.epochs[epoch].get(table.name, ())]
-        found[table.name] = frame_of(spark, rows, schema)
-    return found
-
-
 def frame_of(spark: SparkSession, rows: Sequence[Row], schema: StructType) -> DataFrame:
     """Rows by Arrow are a local relation: a query over rows that PySpark pickles takes five times as long."""
     types = to_arrow_schema(schema, timestamp_utc=True)
-    columns = [pa.array([_for_arrow(row[place]) for row in rows], types.field(place).type) for place in range(len(types))]
+    columns = [pa.array([_for_arrow(row[place], field.type) for row in rows], field.type) for place, field in enumerate(types)]
     return spark.createDataFrame(pa.Table.from_arrays(columns, schema=types), schema)
 
 
-def _for_arrow(value: Any) -> Any:
-    """Structs are those of `values.py`, also as PySpark returns them."""
-    if isinstance(value, dict):
-        return list(value.items())
-    return {"x": value[0], "y": value[1]} if isinstance(value, tuple) else value
+def _for_arrow(value: Any, kind: pa.DataType) -> Any:
+    """Structs are tuples, here and in PySpark's rows."""
+    if value is None:
+        return None
+    if pa.types.is_struct(kind):
+        return {kind.field(place).name: _for_arrow(item, kind.field(place).type) for place, item in enumerate(value)}
+    if pa.types.is_list(kind):
+        return [_for_arrow(item, kind.value_type) for item in value]
+    return list(value.items()) if isinstance(value, dict) else value
 
 
-def rows_of(frame: DataFrame) -> Rows:
-    return Rows(tuple(normal(value) for value in row) for row in frame.collect())
+def rows_of(frame: DataFrame) -> tuple[Row, ...]:
+    return tuple(normal(tuple(row)) for row in frame.collect())
 
 
 def changes_of(frame: DataFrame) -> Rows:
@@ -165,6 +184,8 @@ def normal(value: Any) -> Any:
         return 0.0 if abs(value) < 1e-7 else float(f"{value:.9g}")
     if isinstance(value, Decimal):
         return value.normalize() if value else Decimal(0)
+    if isinstance(value, bytearray):
+        return bytes(value)
     if isinstance(value, tuple | list):
         return tuple(normal(item) for item in value)
     if isinstance(value, dict):
@@ -172,11 +193,21 @@ def normal(value: Any) -> Any:
     return value
 
 
-def _difference(expected: Rows, got: Rows) -> tuple[str, str] | None:
-    negative = {row: weight for row, weight in got.items() if weight < 0}
-    if negative:
-        return "negative weight", f"negative weights {negative}{_lines(expected, got)}"
-    return ("mismatch", f"not the batch answer{_lines(expected, got)}") if expected != got else None
+def _difference(case: Case, answer: Answer, got: Answer) -> tuple[str, str] | None:
+    expected, found = Rows(answer.rows), Rows(got.rows)
+    if expected != found:
+        return "mismatch", f"not the batch answer{_lines(expected, found)}"
+    if got.in_order and is_ordered(case.query, answer.schema.names) and answer.rows != got.rows:
+        return "order", f"not in order\n  expected: {answer.rows}\n  got: {got.rows}"
+    return None
+
+
+def is_ordered(query: str, columns: Sequence[str]) -> bool:
+    """Whether the order of all rows follows from the query's text: ORDER BY has all columns."""
+    tree = sqlglot.parse_one(query, dialect="spark")
+    order = tree.args.get("order")
+    names = {each.this.name for each in order.expressions if isinstance(each.this, exp.Column)} if order else set()
+    return names.issuperset(columns)
 
 
 def _lines(expected: Rows, got: Rows) -> str:
@@ -190,11 +221,10 @@ def _lines(expected: Rows, got: Rows) -> str:
 
 
 def _wrong_schema(wanted: StructType, found: StructType) -> tuple[str, str] | None:
-    *columns, weight = found.fields
-    pairs = [[(field.name, field.dataType.simpleString()) for field in fields] for fields in (wanted.fields, columns)]
-    if pairs[0] != pairs[1] or (weight.name, weight.dataType) != ("_w", LongType()):
-        return "schema", f"the schema is {found.simpleString()}, of the batch answer {wanted.simpleString()}"
-    return None
+    pairs = [[(field.name, field.dataType.simpleString()) for field in fields] for fields in (wanted.fields, found.fields)]
+    if pairs[0] == pairs[1]:
+        return None
+    return "schema", f"the schema is {found.simpleString()}, of the batch answer {wanted.simpleString()}"
 
 
 def _first_line(error: BaseException) -> str:

@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import LongType, StructField, StructType
-from tests.sql.random.cases import Case, Row, changed
+from tests.sql.random.cases import Case, Change, Row, Table, changed
 from tests.sql.random.oracle import SETTINGS, frame_of, new_session
+from tests.sql.random.weighted import Weighted
 
 
-class Recomputing:
+class Recomputing(Weighted):
     """Evaluates the query over all rows, and emits the difference to the last answer."""
 
     def __init__(self, spark: SparkSession, case: Case) -> None:
+        super().__init__()
         self.spark = new_session(spark, SETTINGS)
         self.case = case
         self.tables: dict[str, list[Row]] = {table.name: [] for table in case.tables}
         self.last: list[Row] = []
 
-    def step(self, epoch: int, changes: Mapping[str, DataFrame]) -> DataFrame:
-        for name, frame in changes.items():
-            self.tables[name] = self.rows_after(name, [((*row,)[:-1], row[-1]) for row in frame.collect()])
-            schema = StructType(frame.schema.fields[:-1])
-            frame_of(self.spark, self.tables[name], schema).createOrReplaceTempView(name)
+    def changes(self, epoch: int) -> DataFrame:
+        for table in self.case.tables:
+            self.tables[table.name] = self.rows_after(table, self.case.epochs[epoch].get(table.name, ()))
+            frame_of(self.spark, self.tables[table.name], table.schema).createOrReplaceTempView(table.name)
         answer = self.spark.sql(self.case.query)
         rows = [tuple(row) for row in answer.collect()]
         schema = StructType([*answer.schema.fields, StructField("_w", LongType(), nullable=False)])
@@ -32,8 +31,8 @@ class Recomputing:
     def close(self) -> None:
         """Nothing is held."""
 
-    def rows_after(self, name: str, changes: list[tuple[Row, int]]) -> list[Row]:
-        return changed(self.tables[name], changes)
+    def rows_after(self, table: Table, changes: tuple[Change, ...]) -> list[Row]:
+        return changed(table, self.tables[table.name], changes)
 
     def output(self, rows: list[Row]) -> list[Row]:
         found = [*((*row, 1) for row in rows), *((*row, -1) for row in self.last)]
@@ -44,7 +43,7 @@ class Recomputing:
 class Forgetful(Recomputing):
     """Wrong: evaluates the query over the rows that the epoch inserts."""
 
-    def rows_after(self, name: str, changes: list[tuple[Row, int]]) -> list[Row]:
+    def rows_after(self, table: Table, changes: tuple[Change, ...]) -> list[Row]:
         return [row for row, weight in changes if weight > 0]
 
     def output(self, rows: list[Row]) -> list[Row]:

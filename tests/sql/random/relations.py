@@ -45,7 +45,12 @@ class Relations:
         definitions: list[str] = []
         if self.dice.random() < 0.3:
             definitions = [self._define() for _ in range(self.dice.choice((1, 1, 2)))]
-        body = self._same_names(self.relation()) if self.dice.random() < 0.05 else self.relation()
+        body = self.relation()
+        roll = self.dice.random()
+        if roll < 0.01:
+            body = self._same_names(body)
+        elif roll < 0.2:
+            body = self._ordered_rows(body)
         text = f"WITH {', '.join(definitions)} {body.text}" if definitions else body.text
         return Relation(text, body.columns, body.size)
 
@@ -53,6 +58,15 @@ class Relations:
         """A result may have several columns of one name."""
         source = self._nested(body)
         return Relation(f"SELECT {', '.join(f'{term.text} AS x' for term in source.scope)} FROM {source.text}", body.columns, body.size)
+
+    def _ordered_rows(self, body: Relation) -> Relation:
+        """ORDER BY of a whole query."""
+        if len(stable(body.columns)) < len(body.columns):
+            return body
+        source = self._nested(body)
+        text, columns = self._items(source.scope)
+        limit = f" LIMIT {self.dice.randint(1, 5)}" if self.dice.random() < 0.4 else ""
+        return Relation(f"SELECT {text} FROM {source.text} ORDER BY {self._order(columns)}{limit}", columns, body.size)
 
     def _define(self) -> str:
         body = self.relation()

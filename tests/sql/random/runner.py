@@ -47,9 +47,9 @@ def run(oracle: Oracle, make: ViewMaker, seeds: Iterable[int], tell: Callable[[i
     return tally
 
 
-def until(seconds: float, first: int) -> Iterable[int]:
-    """Seeds, one after another, until the time is over."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        yield first
-        first += 1
+def until(seconds: float, first: int, least: int = 0) -> Iterable[int]:
+    """Seeds, one after another, until the time is over; so many even on a slow machine."""
+    end, seed = time.monotonic() + seconds, first
+    while time.monotonic() < end or seed < first + least:
+        yield seed
+        seed += 1

@@ -11,7 +11,7 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 from sqlglot.optimizer.merge_subqueries import merge_subqueries
-from tests.sql.random.cases import Case, Epoch, InvalidCaseError, Table, check
+from tests.sql.random.cases import Case, Epoch, InvalidCaseError, check
 
 Fails = Callable[[Case], bool]
 
@@ -103,8 +103,10 @@ def _fewer_tables(case: Case) -> Iterator[Case]:
 def _fewer_columns(case: Case) -> Iterator[Case]:
     for number, table in enumerate(case.tables):
         for at in range(len(table.columns) if len(table.columns) > 1 else 0):
+            if table.columns[at][0] in table.key:
+                continue
             columns = (*table.columns[:at], *table.columns[at + 1 :])
-            tables = (*case.tables[:number], Table(table.name, columns, table.append_only), *case.tables[number + 1 :])
+            tables = (*case.tables[:number], replace(table, columns=columns), *case.tables[number + 1 :])
             yield replace(case, tables=tables, epochs=tuple(_without_column(epoch, table.name, at) for epoch in case.epochs))
 
 
@@ -113,10 +115,11 @@ def _without_column(epoch: Epoch, name: str, at: int) -> Epoch:
 
 
 def _any_changes(case: Case) -> Iterator[Case]:
-    """Whether the table is append-only may not matter."""
+    """How the table is given may not matter."""
     for number, table in enumerate(case.tables):
-        if table.append_only:
-            yield replace(case, tables=(*case.tables[:number], replace(table, append_only=False), *case.tables[number + 1 :]))
+        plain = replace(table, append_only=False, sequenced=False)
+        if plain != table:
+            yield replace(case, tables=(*case.tables[:number], plain, *case.tables[number + 1 :]))
 
 
 # The query

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 from millstream.engine.incremental.arrivals import Feed
 from millstream.engine.incremental.operators.base import Operator
@@ -27,6 +30,7 @@ _LINEAR = {
     "RepartitionByExpression",
     "RebalancePartitions",
 }
+_UNSTORABLE = re.compile(r"\b(variant|interval|void|collate|time\(\d\)|geography|geometry)")
 _FIXED = {"LocalRelation", "OneRowRelation", "Range", "LogicalRDD"}
 _LIMITS = {"GlobalLimit", "LocalLimit", "Offset", "Tail"}
 _SHARED = {"Aggregate", "Join", "Window", "GlobalLimit"}
@@ -47,6 +51,11 @@ class Assignment:
         self.operators: list[Operator] = []
 
     def assign(self, step: Step) -> Operator:
+        """The operator of a whole query; those below it come before it in `operators`."""
+        self._require_storable(step)
+        return self._assign(step)
+
+    def _assign(self, step: Step) -> Operator:
         operator = self._shared(step) or self._new(step)
         operator.number = len(self.operators)
         self.operators.append(operator)
@@ -73,8 +82,11 @@ class Assignment:
             return self._limit(step)
         if step.kind in _WORDS or (len(step.children) > 2 and step.kind != "Union"):
             raise Refused(f"{_WORDS.get(step.kind, step.kind)} cannot be kept up to date", step.plan)
-        inputs = [self.assign(child) for child in step.children]
+        inputs = [self._assign(child) for child in step.children]
         append_only = all(each.append_only for each in inputs)
+        if step.kind in {"Join", "Window"} or (step.kind == "Aggregate" and not can_add_up(self._bridge, step, append_only)):
+            for child in step.children:
+                self._require_storable(child)
         if step.kind in _LINEAR:
             return Linear(step, append_only, inputs)
         if step.kind == "Union":
@@ -88,6 +100,17 @@ class Assignment:
             self._require_hashable(self._bridge.items(step.plan.partitionSpec()), step)
             return Keyed(step, False, inputs, keys=self._bridge.items(step.plan.partitionSpec()))
         raise Refused(f"the step `{step.kind}` cannot be kept up to date", step.plan)
+
+    def _require_storable(self, step: Step) -> None:
+        """Values are kept as Parquet, and compared."""
+        for column in step.columns:
+            kind = str(column.attribute.dataType().catalogString()).lower()
+            if _UNSTORABLE.search(kind):
+                raise Refused(f"`{column.name}` has the type `{kind}`, which cannot be kept as state; cast it to another type", step.plan)
+            twice = _repeated_field(json.loads(column.attribute.dataType().json())) if "struct<" in kind else None
+            if twice is not None:
+                reason = f"has two fields called `{twice}`" if twice else "has no fields"
+                raise Refused(f"the struct `{column.name}` {reason}, so it cannot be kept as state; use named_struct", step.plan)
 
     def _require_deterministic(self, step: Step) -> None:
         for expression in self._bridge.items(step.plan.expressions()):
@@ -111,7 +134,8 @@ class Assignment:
         below = step
         while below.kind in _LIMITS or below.kind == "Sort" or _projects_sorted(below):
             below = below.children[0]
-        return Keyed(step, False, [self.assign(below)])
+        self._require_storable(below)
+        return Keyed(step, False, [self._assign(below)])
 
     def _require_hashable(self, keys: Iterable[Expression], step: Step) -> None:
         if any("map<" in str(key.dataType().catalogString()) for key in keys):
@@ -135,6 +159,19 @@ class Assignment:
         if form in {"Inner", "Cross"}:
             return InnerJoin(step, append_only, inputs, keys=keys)
         return KeyedJoin(step, append_only and form == "LeftSemi", inputs, keys=keys)
+
+
+def _repeated_field(kind: Any) -> str | None:
+    """The field that a struct has twice, at any depth; empty for a struct without fields. Parquet has neither."""
+    if isinstance(kind, str):
+        return None
+    if kind["type"] != "struct":
+        inner = [_repeated_field(kind[part]) for part in ("elementType", "keyType", "valueType") if part in kind]
+        return next((found for found in inner if found is not None), None)
+    names = [field["name"].lower() for field in kind["fields"]]
+    if len(set(names)) < len(names) or not names:
+        return next((name for name in names if names.count(name) > 1), "")
+    return next((found for field in kind["fields"] if (found := _repeated_field(field["type"])) is not None), None)
 
 
 def _projects_sorted(step: Step) -> bool:

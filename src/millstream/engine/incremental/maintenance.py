@@ -62,10 +62,14 @@ class Maintenance:
         self._log = StateLog(self._storage, self._fingerprint(), self.node)
 
     def _fingerprint(self) -> str:
-        """Identifies the operators and their stores; Spark's column ids differ from run to run."""
-        operators = [f"{each.number} {each.kind} {each.key}" for each in self.view.operators]
-        text = "\n".join([re.sub(r"#\d+L?", "", str(self.view.root_step.plan.toString())), *operators, *self.view.stores, str(self.key)])
-        return hashlib.sha256(re.sub(r"LogicalRDD.*", "LogicalRDD", text).encode()).hexdigest()[:16]
+        """Identifies the operators and their stores. Spark's column ids and the names that it makes up differ from run to run."""
+        view = self.view
+        plan = re.sub(r"#\d+L?", "", view.bridge.full_text(view.root_step.plan))
+        plan = re.sub(r"\b(_common_expr|lambda \w+?)_\d+", r"\1", re.sub(r"LogicalRDD.*", "LogicalRDD", plan))
+        fixed = [str(step.plan.data().toString()) for step in view.root_step.walk() if step.kind == "LocalRelation"]
+        operators = [f"{each.number} {each.kind} {each.key}" for each in view.operators]
+        text = "\n".join([plan, *fixed, *operators, view.added_schema.simpleString(), *view.stores, str(self.key)])
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     @property
     def log(self) -> StateLog:

@@ -43,6 +43,8 @@ class Steps:
 
     def of(self, analysed: Plan) -> Step:
         self._refuse_clock(analysed)
+        for inner in self._bridge.subquery_plans(analysed):
+            self._refuse_lost_limit(inner, limited=False)
         return self._tree(self._rewrite(self._bridge.optimised(analysed)))
 
     def _tree(self, plan: Plan) -> Step:
@@ -62,6 +64,24 @@ class Steps:
                 raise Refused(f"`{expression.sql()}` changes with the clock, and rows that were computed before would not", expression)
         for inner in bridge.subquery_plans(plan):
             self._refuse_clock(inner)
+
+    def _refuse_lost_limit(self, plan: Plan, *, limited: bool) -> None:
+        """LIMIT of a subquery is one for each outer row. Where an inner column equals an expression of outer ones (a cast is enough), Spark
+        compares them above the LIMIT, which is then one of all rows.
+        """
+        bridge = self._bridge
+        limited = limited or bridge.kind(plan) in {"GlobalLimit", "Offset"}
+        if limited and bridge.kind(plan) == "Filter":
+            for part in bridge.conjuncts(plan.condition()):
+                if bridge.kind(part) in {"EqualTo", "EqualNullSafe"} and any(map(self._is_outer_expression, bridge.children(part))):
+                    reason = f"`{part.sql()}` below LIMIT compares with an expression of the outer query, and Spark would lose the LIMIT"
+                    raise Refused(f"{reason}; give the expression a name in a subquery of its own, and compare with that column", part)
+        for child in bridge.children(plan):
+            self._refuse_lost_limit(child, limited=limited)
+
+    def _is_outer_expression(self, side: Expression) -> bool:
+        kinds = {self._bridge.kind(each) for each in self._below(side)}
+        return "OuterReference" in kinds and self._bridge.kind(side) != "OuterReference"
 
     def _expressions(self, plan: Plan) -> Iterator[Expression]:
         for expression in self._bridge.items(plan.expressions()):

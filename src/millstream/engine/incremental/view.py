@@ -81,8 +81,9 @@ class View:
         return [tuple(self.names[ids.index(column)] for column in sorted(key, key=ids.index)) for key in found]
 
     def _placeholder(self, feed: Feed) -> Plan:
-        empty = self._bridge.spark.createDataFrame([], feed.schema).select(*[f"`{name}`" for name in feed.columns])
-        return self._bridge.leaf(empty._jdf.queryExecution().analyzed().output(), self._bridge.empty_rdd())
+        empty = self._bridge.spark.createDataFrame([], feed.schema)
+        output = [each for each in self._bridge.items(empty._jdf.queryExecution().analyzed().output()) if each.name() in feed.columns]
+        return self._bridge.leaf(self._bridge.seq(output), self._bridge.empty_rdd())
 
     # Compiling
 

@@ -24,6 +24,9 @@ Rdd = Any
 """An RDD of Spark's internal rows on the JVM."""
 
 
+_ALL = (1 << 31) - 1
+
+
 class _Handles:
     """Packages, classes and functions that are needed often: py4j asks the JVM about every part of a name, every time."""
 
@@ -151,6 +154,18 @@ class Bridge:
     @staticmethod
     def kind(node: Plan | Expression) -> str:
         return str(node.getClass().getSimpleName())
+
+    def full_text(self, plan: Plan) -> str:
+        """A plan as text, with all columns and arguments: Spark's own text ends after 25, as the active session says."""
+        sessions = self._jvm.org.apache.spark.sql.SparkSession
+        before = sessions.getActiveSession()
+        self.spark.conf.set("spark.sql.debug.maxToStringFields", str(_ALL))
+        sessions.setActiveSession(self._session)
+        try:
+            return str(plan.treeString(True, False, _ALL, False, False))
+        finally:
+            self.spark.conf.unset("spark.sql.debug.maxToStringFields")
+            sessions.setActiveSession(before.get()) if before.isDefined() else sessions.clearActiveSession()
 
     def children(self, node: Plan | Expression) -> list[Any]:
         return self.items(node.children())

@@ -70,9 +70,8 @@ class Query:
     def references(self) -> tuple[Reference, ...]:
         if self.tree is None:
             return ()
-        ctes = {cte.alias.lower() for cte in self.tree.find_all(exp.CTE)}
         tables = [table for table in self.tree.find_all(exp.Table) if isinstance(table.this, exp.Identifier)]
-        return tuple(_reference(self.text, table) for table in tables if table.db or table.name.lower() not in ctes)
+        return tuple(_reference(self.text, table) for table in tables if table.db or not names_definition(table))
 
     @property
     def tables(self) -> tuple[str, ...]:
@@ -93,6 +92,22 @@ class Query:
         known = list(names)
         wanted = {table: [name for name in known if name.lower() == table.lower()] for table in self.tables if table not in known}
         return replace(self.text, [(r.place, wanted[r.name][0]) for r in self.references if len(wanted.get(r.name, ())) == 1])
+
+
+def names_definition(table: exp.Table) -> bool:
+    """Whether a definition of WITH with this name can be seen at its place: `t` in `WITH t AS (SELECT * FROM t)` is another table."""
+    below: exp.Expr = table
+    around: exp.Expr | None = table.parent
+    while around is not None:
+        if isinstance(around, exp.With):
+            seen = around.expressions if around.recursive else around.expressions[: around.expressions.index(below)]
+        else:
+            inside = around.args.get("with_") or around.args.get("with")
+            seen = inside.expressions if inside is not None and inside is not below else []
+        if any(cte.alias.lower() == table.name.lower() for cte in seen):
+            return True
+        below, around = around, around.parent
+    return False
 
 
 @lru_cache(maxsize=512)

@@ -24,6 +24,7 @@ _ROWS = "_rows"
 _EXACT = ("ByteType", "ShortType", "IntegerType", "LongType")
 _MOST_DIGITS = 28
 """A sum has ten digits more than its values, and at most 38."""
+_HALF, _LOW = 1 << 32, (1 << 32) - 1
 
 
 def can_add_up(bridge: Bridge, aggregate: Step, append_only: bool) -> bool:
@@ -42,10 +43,9 @@ def _can_add_up(bridge: Bridge, function: Expression, append_only: bool) -> bool
         return False
     if name == "count":
         return True
-    kind = bridge.children(inner)[0].dataType()
-    word = str(kind.getClass().getSimpleName()).rstrip("$")
+    word = _word(bridge, inner)
     if word == "DecimalType":
-        return int(kind.precision()) <= _MOST_DIGITS
+        return int(bridge.children(inner)[0].dataType().precision()) <= _MOST_DIGITS
     return word in _EXACT or (append_only and word in {"DoubleType", "FloatType"})
 
 
@@ -103,7 +103,9 @@ class Sums(Operator):
             self._slots.append(_Slot(f"m{index}", f"{name}(if({counts}, {names[0]}, NULL))", f"{name}(m{index})"))
             return
         self._slots.append(_Slot(f"n{index}", f"coalesce(sum(if({counts}, {WEIGHT}, 0L)), 0L)", f"sum(n{index})"))
-        if name != "count":
+        if name == "sum" and _word(bridge, inner) == "LongType":
+            self._slots += _halves(index, names[0], counts)
+        elif name != "count":
             kind, value = self._kept_as(bridge, inner, names[0])
             signed = (
                 f"CASE {WEIGHT} WHEN 1 THEN cast({value} AS {kind}) WHEN -1 THEN -cast({value} AS {kind}) ELSE {_times(kind, value)} END"
@@ -112,8 +114,7 @@ class Sums(Operator):
 
     def _kept_as(self, bridge: Bridge, function: Expression, argument: str) -> tuple[str, str]:
         """The type in which a sum is kept, and the value that is added. The average of whole numbers is kept as their exact sum."""
-        given = str(bridge.children(function)[0].dataType().getClass().getSimpleName()).rstrip("$")
-        if str(function.prettyName()) == "avg" and given in _EXACT:
+        if str(function.prettyName()) == "avg" and _word(bridge, function) in _EXACT:
             return "decimal(38,0)", f"cast({argument} AS decimal(19,0))"
         return str(bridge.items(function.aggBufferAttributes())[0].dataType().sql()), argument
 
@@ -157,6 +158,9 @@ class Sums(Operator):
         """From sums to Spark's own results of the functions, and from these to the step's columns."""
         rows = change.where(f"{_ROWS} > 0") if self.keys else change
         for index, function in enumerate(self.functions):
+            if f"h{index}" in rows.columns:
+                whole = f"(h{index} + shiftright(l{index}, 32)) * {_HALF}L + (l{index} & {_LOW}L)"
+                rows = rows.withColumn(f"s{index}", F.expr(whole))
             if str(function.aggregateFunction().prettyName()) == "avg":
                 kind = bridge.items(function.aggregateFunction().aggBufferAttributes())[0].dataType().sql()
                 rows = rows.withColumn(f"s{index}", F.expr(f"cast(s{index} AS {kind})"))
@@ -190,6 +194,19 @@ class Sums(Operator):
         value = bridge.make("If", empty, nothing, own[f"s{index}"])
         values = [bridge.alias(value, total.name(), total.exprId()), bridge.alias(own[f"n{index}"], count.name(), count.exprId())]
         return values, bridge.alias(inner.evaluateExpression(), result.name(), result.exprId())
+
+
+def _word(bridge: Bridge, function: Expression) -> str:
+    """The type of a function's argument."""
+    return str(bridge.children(function)[0].dataType().getClass().getSimpleName()).rstrip("$")
+
+
+def _halves(index: int, value: str, counts: str) -> list[_Slot]:
+    """A sum of BIGINT is kept as the sums of the upper and the lower 32 bits. It may leave the type on the way, as when a row goes and
+    another one comes; only a result that does not fit is an error.
+    """
+    halves = {f"h{index}": f"shiftright({value}, 32)", f"l{index}": f"({value} & {_LOW}L)"}
+    return [_Slot(name, f"sum(if({counts}, {half} * {WEIGHT}, NULL))", f"sum({name})") for name, half in halves.items()]
 
 
 def _times(kind: str, value: str) -> str:
