@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from millstream.clients.storage import LocalStorage
 from millstream.engine.incremental.arrivals import Feed, arrivals, of_weights
+from millstream.engine.incremental.compilation import query_over
 from millstream.engine.incremental.maintenance import Maintenance
-from millstream.engine.incremental.view import query_over
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -8,12 +8,15 @@ from collections.abc import Iterable, Mapping
 
 from pyspark.sql import DataFrame
 
+from millstream.checkpoint.incremental import Entry
 from millstream.clients.storage import Storage
-from millstream.engine.incremental.arrivals import Feed, arrived
+from millstream.engine.incremental.arrivals import Feed
 from millstream.engine.incremental.changes import with_ops
+from millstream.engine.incremental.compilation import Relate
 from millstream.engine.incremental.log import StateLog
 from millstream.engine.incremental.relations import Refused
-from millstream.engine.incremental.view import Relate, Version, View
+from millstream.engine.incremental.stored_rows import Version
+from millstream.engine.incremental.view import View
 from millstream.engine.incremental.weights import consolidated
 from millstream.plan.changelog import OP
 
@@ -64,7 +67,14 @@ class Maintenance:
     def _fingerprint(self) -> str:
         """Identifies the operators and their stores; Spark's column ids differ from run to run."""
         operators = [f"{each.number} {each.kind} {each.key}" for each in self.view.operators]
-        text = "\n".join([re.sub(r"#\d+L?", "", str(self.view.root_step.plan.toString())), *operators, *self.view.stores, str(self.key)])
+        text = "\n".join(
+            [
+                re.sub(r"#\d+L?", "", str(self.view.compilation.root_step.plan.toString())),
+                *operators,
+                *self.view.stored_rows.stores,
+                str(self.key),
+            ]
+        )
         return hashlib.sha256(re.sub(r"LogicalRDD.*", "LogicalRDD", text).encode()).hexdigest()[:16]
 
     @property
@@ -79,34 +89,31 @@ class Maintenance:
         entry = self.log.entry(epoch, digest)
         if entry is None:
             return self.view.step(epoch, frame, ends=ends)
-        rows = self.log.read(self.view.bridge.spark, self.view.added_schema, [entry])
+        rows, stored = self._read([entry]), self.view.stored_rows
         before = self.view.versions[epoch - 1]
-        self.view.versions[epoch] = {name: (*before[name], self.view.hold_store(name, self._rows(rows, name))) for name in self.view.stores}
-        return self.view.result_of(self.view.bridge.rdd(self._rows(rows, "")), frame.sparkSession)
+        self.view.versions[epoch] = {name: (*before[name], stored.fragment(name, stored.part(rows, name))) for name in stored.stores}
+        return self.view.result_of(self.view.bridge.rdd(stored.part(rows, "")), frame.sparkSession)
 
-    def _rows(self, rows: DataFrame, part: str) -> DataFrame:
-        return arrived(rows, self.view.parts, part, self.view.width(part))
+    def _read(self, entries: Iterable[Entry]) -> DataFrame:
+        return self.log.read(self.view.bridge.spark, self.view.stored_rows.schema, entries)
 
     def _restored(self, epoch: int) -> Version:
         """The stores after an epoch, from the newest snapshot and the changes after it."""
         if epoch < 0:
             return self.view.empty_version()
-        rows = self.log.read(self.view.bridge.spark, self.view.added_schema, self.log.path_to(epoch))
-        return {
-            name: (self.view.hold_store(name, consolidated(self.view.named_like(name, self._rows(rows, name)))),)
-            for name in self.view.stores
-        }
+        rows, stored = self._read(self.log.path_to(epoch)), self.view.stored_rows
+        return {name: (stored.fragment(name, consolidated(stored.part(rows, name))),) for name in stored.stores}
 
     def write(self, epoch: int, digest: str) -> None:
         """Write the changes of an epoch. Call it when its rows are computed, before a sink commits them."""
         if self.log.entry(epoch, digest) is None:
-            self.log.write(epoch, digest, self.view.added(), self.view.columns_of_parts(), self.view.added_bytes())
+            self.log.write(epoch, digest, self.view.added(), self.view.stored_rows.columns, self.view.added_bytes())
 
     def finish(self, epoch: int, digest: str) -> None:
         """All sinks hold the epoch: merge, and write a snapshot when it is due."""
         self.view.finish(epoch)
         if self.log.is_snapshot_due(epoch, _SNAPSHOT_EPOCHS, _SNAPSHOT_BYTES):
-            self.log.write_snapshot(epoch, digest, self.view.state(epoch), self.view.columns_of_parts())
+            self.log.write_snapshot(epoch, digest, self.view.state(epoch), self.view.stored_rows.columns)
 
     def close(self) -> None:
         self.view.close()
