@@ -105,6 +105,7 @@ class EpochLoop:
         facts = EpochFacts(epoch.plan.name, number, time.monotonic() - started, {}, rejected, (), (), late, watermark, lost)
         self._finish(epoch, frames, staged, facts)
         if self.maintenance is not None:
+            self.recorder.set(epoch.plan.root.name, state=self.maintenance.facts(number))
             self.maintenance.finish(number, epoch.entry.digest)
 
     def _load_plan(self, number: int) -> PlannedEpoch:

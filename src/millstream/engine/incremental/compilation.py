@@ -52,6 +52,11 @@ class Compilation:
         return self.bridge.leaf(empty._jdf.queryExecution().analyzed().output(), self.bridge.empty_rdd())
 
     @property
+    def kinds(self) -> dict[int, str]:
+        """The number of an operator → its kind. The last one is not the query's: it keeps the final result, or checks the primary key."""
+        return {each.number: each.kind for each in self.operators} | {len(self.operators): "final" if self.final else "primary key"}
+
+    @property
     def places(self) -> list[str]:
         """The columns of a change in the order of the query: a column that is selected twice is stored once."""
         known = {column.id: f"c{index}" for index, column in enumerate(self.root_step.columns)}

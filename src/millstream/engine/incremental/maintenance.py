@@ -18,6 +18,7 @@ from millstream.engine.incremental.relations import Refused
 from millstream.engine.incremental.stored_rows import Version
 from millstream.engine.incremental.view import View
 from millstream.engine.incremental.weights import consolidated
+from millstream.observe.facts import OperatorFacts, StateFacts
 from millstream.plan.changelog import OP
 
 _SNAPSHOT_EPOCHS = 50
@@ -43,6 +44,9 @@ class Maintenance:
         self._storage = storage
         self._log: StateLog | None = None
         self.key: tuple[str, ...] | None = None
+        self._kept: dict[str, int] = {}
+        """Store → its rows."""
+        self._changed: dict[str, int] = {}
 
     def prepare(self, declared: tuple[str, ...], wanted: Iterable[tuple[str, ...]] = ()) -> None:
         """Compile the query. `declared` is the primary key that the user has given the node; `wanted` are the keys of its sinks, of which
@@ -99,21 +103,41 @@ class Maintenance:
 
     def _restored(self, epoch: int) -> Version:
         """The stores after an epoch, from the newest snapshot and the changes after it."""
+        self._kept = {}
         if epoch < 0:
             return self.view.empty_version()
-        rows, stored = self._read(self.log.path_to(epoch)), self.view.stored_rows
+        entries, stored = self.log.path_to(epoch), self.view.stored_rows
+        for part in (part for entry in entries for part in entry.parts):
+            self._kept[part.name] = self._kept.get(part.name, 0) + part.kept
+        rows = self._read(entries)
         return {name: (stored.fragment(name, consolidated(stored.part(rows, name))),) for name in stored.stores}
 
     def write(self, epoch: int, digest: str) -> None:
         """Write the changes of an epoch. Call it when its rows are computed, before a sink commits them."""
-        if self.log.entry(epoch, digest) is None:
-            self.log.write(epoch, digest, self.view.added(), self.view.stored_rows.columns, self.view.added_bytes())
+        entry = self.log.entry(epoch, digest)
+        added = self.view.measure(epoch)
+        if entry is None:
+            entry = self.log.write(epoch, digest, self.view.added(), self.view.parts(), added)
+        self._kept = {part.name: self._kept.get(part.name, 0) + part.kept for part in entry.parts}
+        self._changed = {part.name: part.rows for part in entry.parts}
+
+    def facts(self, epoch: int) -> StateFacts:
+        """What the operators keep after an epoch that is written."""
+        found, keys = [], {each.number: each.key for each in self.view.operators}
+        for number, kind in self.view.compilation.kinds.items():
+            stores = [name for name in self.view.stored_rows.stores if name.partition(".")[0] == str(number)]
+            if stores:
+                rows, changed = sum(self._kept[name] for name in stores), sum(self._changed[name] for name in stores)
+                size = sum(self.view.bytes_of(name, epoch) for name in stores)
+                found.append(OperatorFacts(kind, keys.get(number, ""), rows, size, changed))
+        total, held = sum(each.rows for each in found), sum(each.bytes for each in found)
+        return StateFacts(total, held, self.log.bytes_until(epoch), tuple(found))
 
     def finish(self, epoch: int, digest: str) -> None:
         """All sinks hold the epoch: merge, and write a snapshot when it is due."""
         self.view.finish(epoch)
         if self.log.is_snapshot_due(epoch, _SNAPSHOT_EPOCHS, _SNAPSHOT_BYTES):
-            self.log.write_snapshot(epoch, digest, self.view.state(epoch), self.view.stored_rows.columns)
+            self.log.write_snapshot(epoch, digest, self.view.state(epoch), self.view.parts())
 
     def close(self) -> None:
         self.view.close()

@@ -9,6 +9,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
+from millstream.checkpoint.incremental import Part
 from millstream.engine.incremental.arrivals import arrivals, arrived
 from millstream.engine.incremental.tracing import CompiledEpoch
 from millstream.engine.incremental.weights import partitioned
@@ -30,10 +31,11 @@ class StoredRows:
     def stores(self) -> tuple[str, ...]:
         return tuple(self.compiled.schemas)
 
-    @property
-    def columns(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
-        """The parts of the frame, with their columns."""
-        return tuple((part, self._names(part)) for part in self.compiled.parts)
+    def parts(self, kinds: Mapping[int, str]) -> tuple[Part, ...]:
+        """The parts of the frame. `kinds` are the operators by their numbers."""
+        return tuple(
+            Part(part, self._names(part), kinds[int(part.partition(".")[0])] if part.strip() else "") for part in self.compiled.parts
+        )
 
     @property
     def schema(self) -> StructType:

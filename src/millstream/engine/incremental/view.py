@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 from pyspark.sql import DataFrame, SparkSession
 
+from millstream.checkpoint.incremental import Part
 from millstream.engine.incremental.arrivals import Feed
 from millstream.engine.incremental.compilation import Compilation, Encode, Relate
 from millstream.engine.incremental.operators.base import Operator
@@ -37,6 +38,8 @@ class View:
         self.versions: dict[int, Version] = {}
         self._slots: dict[str, Rdd] = {}
         self._last_bytes = 0
+        self._sizes: dict[int, int] = {}
+        """The id of a fragment → its bytes; they do not change."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -121,14 +124,27 @@ class View:
         piece = self._compiled.log
         return self.bridge.frame(self.bridge.leaf(piece.output, self._run(piece)))
 
-    def added_bytes(self) -> int:
-        """The size of what the epoch has added, as far as it is computed."""
-        self._last_bytes = self.bridge.held_bytes([self._slots[slot] for slot in (*self._compiled.added.values(), self._compiled.output)])
+    def measure(self, epoch: int) -> int:
+        """Look up the size of what the epoch has held, and return the size of what it has added."""
+        fragments = {int(rdd.id()) for rdds in self.versions[epoch].values() for rdd in rdds}
+        added = {int(self._slots[slot].id()) for slot in (*self._compiled.added.values(), self._compiled.output) if slot in self._slots}
+        known = {number: size for number, size in self._sizes.items() if number in fragments}
+        found = self.bridge.held_sizes((fragments | added) - known.keys())
+        self._sizes = known | {number: size for number, size in found.items() if number in fragments}
+        self._last_bytes = sum(found.get(number, 0) for number in added)
         return self._last_bytes
+
+    def bytes_of(self, store: str, epoch: int) -> int:
+        """The size of a store's rows after an epoch, as last measured."""
+        return sum(self._sizes.get(int(rdd.id()), 0) for rdd in self.versions[epoch][store])
 
     def state(self, epoch: int) -> DataFrame:
         """The rows of all stores after an epoch, as one frame like `added`, without a result."""
         return self.stored_rows.state(self.versions[epoch])
+
+    def parts(self) -> tuple[Part, ...]:
+        """The parts of a frame of stored rows."""
+        return self.stored_rows.parts(self.compilation.kinds)
 
     def empty_version(self) -> Version:
         return self.stored_rows.empty_version()
