@@ -87,8 +87,9 @@ class Compilation:
     def _compile(self, encode: Encode, key: tuple[str, ...] | None, claimed_by: str) -> CompiledEpoch:
         bridge = self.bridge
         tracing = Tracing(bridge, self.partitions)
-        empty = arrivals({name: bridge.spark.createDataFrame([], feed.schema) for name, feed in self.feeds.items()})
-        tracing.expect(empty, {name: len(feed.schema) for name, feed in self.feeds.items()})
+        arriving = {feed.arrives_as or name: feed.schema for name, feed in self.feeds.items()}
+        empty = arrivals({name: bridge.spark.createDataFrame([], schema) for name, schema in arriving.items()})
+        tracing.expect(empty, {name: len(schema) for name, schema in arriving.items()})
         deltas = self._trace_operators(tracing)
         if self.final:
             self._finish_final(tracing, deltas[id(self.root)])

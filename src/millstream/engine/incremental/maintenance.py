@@ -86,13 +86,15 @@ class Maintenance:
         assert self._log is not None
         return self._log
 
-    def step(self, frame: DataFrame, epoch: int, digest: str, *, ends: bool = False) -> DataFrame:
-        """The changes of the result in an epoch. If they are written already, they are read back. `ends`: no more rows will come."""
+    def step(self, frame: DataFrame, epoch: int, digest: str, *, ends: bool = False, time_ms: int = 0) -> DataFrame:
+        """The changes of the result in an epoch. If they are written already, they are read back. `ends`: no more rows will come.
+        `time_ms`: the time at which the epoch was planned first.
+        """
         if epoch - 1 not in self.view.versions:
             self.view.adopt(epoch - 1, self._restored(epoch - 1))
         entry = self.log.entry(epoch, digest)
         if entry is None:
-            return self.view.step(epoch, frame, ends=ends)
+            return self.view.step(epoch, frame, ends=ends, time_ms=time_ms)
         rows, stored = self._read([entry]), self.view.stored_rows
         before = self.view.versions[epoch - 1]
         self.view.versions[epoch] = {name: (*before[name], stored.fragment(name, stored.part(rows, name))) for name in stored.stores}

@@ -16,6 +16,9 @@ from millstream.engine.incremental.relations import REQUIRED, Relations
 from millstream.engine.incremental.weights import HASH, partitioned, restricted
 from millstream.sql.catalyst.bridge import Bridge, Plan
 
+TIME = "time"
+"""The slot with the time of the epoch."""
+
 
 @dataclass(frozen=True, slots=True)
 class Piece:
@@ -43,6 +46,10 @@ class CompiledEpoch:
     """The slot of the result's changes."""
     log: Piece | None = None
     """What is written of an epoch: the changes of all stores and the result in one frame."""
+
+    def readers(self, slot: str) -> int:
+        """How many leaves read a slot."""
+        return sum(read == slot for piece in self.pieces for _, read in piece.leaves)
 
     @property
     def parts(self) -> list[str]:
@@ -85,6 +92,11 @@ class Tracing:
         """The rows of an input that arrived in the epoch, with its columns as `c0`, `c1`, …"""
         own = self.bridge.seq([each.newInstance() for each in self.bridge.items(self._output)])
         return arrived(self.leaf("arrivals", own, keyed=False), list(self._inputs), name, self._inputs[name])
+
+    def time(self) -> DataFrame:
+        """One row with the time of the epoch in milliseconds, `_now`."""
+        output = self.bridge.spark.range(0)._jdf.queryExecution().analyzed().output()
+        return self.leaf(TIME, self.bridge.seq([each.newInstance() for each in self.bridge.items(output)]), keyed=False).toDF("_now")
 
     def finish(self, result: DataFrame) -> None:
         """The last piece: the result's changes."""

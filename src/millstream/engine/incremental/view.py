@@ -16,7 +16,7 @@ from millstream.engine.incremental.compilation import Compilation, Encode, Relat
 from millstream.engine.incremental.operators.base import Operator
 from millstream.engine.incremental.operators.inputs import FixedRows
 from millstream.engine.incremental.stored_rows import StoredRows, Version
-from millstream.engine.incremental.tracing import CompiledEpoch, Piece, Tracing
+from millstream.engine.incremental.tracing import TIME, CompiledEpoch, Piece, Tracing
 from millstream.engine.incremental.weights import WEIGHT, consolidated, repeated
 from millstream.sql.catalyst.bridge import Bridge, Rdd
 
@@ -67,14 +67,16 @@ class View:
 
     # Running
 
-    def step(self, epoch: int, frame: DataFrame, *, ends: bool = False) -> DataFrame:
+    def step(self, epoch: int, frame: DataFrame, *, ends: bool = False, time_ms: int = 0) -> DataFrame:
         """The changes of the result in an epoch, from the rows that arrived. They are computed by the job that reads them. `ends`: no more
-        rows will come.
+        rows will come. `time_ms` is the time of the epoch, by which rows expire.
         """
         self._compiled = compiled = self.compilation.epoch_for(large=self._last_bytes > _LARGE_BYTES)
         bridge, before = self.bridge, self.versions[epoch - 1]
         bridge.checkpoint_all_ancestors()
         self._slots = slots = {"arrivals": self._arrivals(frame)}
+        if compiled.readers(TIME):
+            slots[TIME] = bridge.rdd(bridge.spark.range(time_ms, time_ms + 1, 1, 1))
         slots |= {each.slot: self._fixed(each, epoch) for each in self.operators if isinstance(each, FixedRows)}
         slots |= {f"store:{name}": bridge.union_rdd(list(fragments), self._partitions) for name, fragments in before.items()}
         for piece in compiled.pieces:
@@ -93,8 +95,8 @@ class View:
 
     def _arrivals(self, frame: DataFrame) -> Rdd:
         rows = self.bridge.rdd(frame)
-        readers = [leaf for piece in self._compiled.pieces for leaf in piece.leaves if leaf[1] == "arrivals"]
-        return self.bridge.hold(frame._jdf.queryExecution().analyzed().output(), rows) if len(readers) > 1 else rows
+        several = self._compiled.readers("arrivals") > 1
+        return self.bridge.hold(frame._jdf.queryExecution().analyzed().output(), rows) if several else rows
 
     def _run(self, piece: Piece, rows: Rdd | None = None) -> Rdd:
         slots = self._slots if rows is None else {"rows": rows}

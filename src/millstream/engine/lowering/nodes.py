@@ -39,7 +39,7 @@ from millstream.plan.components import (
     SourceRun,
     TransformRun,
 )
-from millstream.plan.cutting import QueryPlan
+from millstream.plan.cutting import QueryPlan, ttl_of
 from millstream.plan.declarations import UserFunction
 from millstream.plan.nodes import AnyNode, SinkNode, SourceNode, StreamNode, TransformNode
 from millstream.sql.analysed import plans
@@ -111,7 +111,7 @@ class Lowering:
     ) -> Stream:
         """The rows that arrive at the maintained nodes, and what keeps the root's result up to date."""
         arriving = {name: visible(frames[name], plan.node(name)) for name in plan.feeding}
-        feeds = {name: Feed(frame.schema, self._table_key(plan.node(name), frame)) for name, frame in arriving.items()}
+        feeds = self._feeds(plan, arriving)
         root, stream = plan.root, arrivals(arriving)
         try:
             maintenance = self._maintenance(plan, stream, feeds)
@@ -122,6 +122,15 @@ class Lowering:
         self.keys[root.name] = maintenance.key or ()
         return Stream(_union_with_rejects(stream, None, rejects) if rejects else stream, clocks, maintenance)
 
+    def _feeds(self, plan: QueryPlan, arriving: Mapping[str, DataFrame]) -> dict[str, Feed]:
+        """The inputs of the maintained nodes. One that is read with and without a `ttl` is two inputs with the same rows."""
+        feeds = {}
+        for name, frame in arriving.items():
+            key = self._table_key(plan.node(name), frame)
+            for ttl in plan.ttls_of(name):
+                feeds[_feed_name(name, ttl)] = Feed(frame.schema, key, ttl_ms=ttl.milliseconds if ttl else None, arrives_as=name)
+        return feeds
+
     def _maintenance(self, plan: QueryPlan, stream: DataFrame, feeds: Mapping[str, Feed]) -> Maintenance:
         partitions = int(self.spark.conf.get("spark.sql.shuffle.partitions") or 1)
         storage = self.checkpoint.incremental(plan.name)
@@ -130,7 +139,7 @@ class Lowering:
     def preview_operators(self, plan: QueryPlan, frames: Mapping[str, DataFrame]) -> tuple[list[Operator], tuple[str, ...] | None]:
         """The incremental operators of a query, and the key of its result, from frames without rows."""
         arriving = {name: visible(frames[name], plan.node(name)) for name in plan.feeding}
-        feeds = {name: Feed(frame.schema, self._table_key(plan.node(name), frame)) for name, frame in arriving.items()}
+        feeds = self._feeds(plan, arriving)
         try:
             view = self._maintenance(plan, next(iter(arriving.values())), feeds).view
         except Refused as refused:
@@ -166,7 +175,8 @@ class Lowering:
                 raise RunError(Diagnostic("MS030", message, node.place(option), help=f"set it on a node above `{node.name}`"))
             run, context = self.transform(node), replace(self.context(node), relational=True, isolate=False)
             with _report_at(node):
-                frames[node.name] = run.apply({name: frames[name] for name in node.inputs}, context)
+                inputs = {name: frames.get(_feed_name(name, ttl_of(node))) for name in node.inputs}
+                frames[node.name] = run.apply({name: frames[name] if found is None else found for name, found in inputs.items()}, context)
         return frames[plan.root.name]
 
     def examine(self, plan: QueryPlan, stream: Stream) -> None:
@@ -323,6 +333,10 @@ class Stream:
     """Spark's identifier of a watermark → the node that declares it"""
     maintenance: Maintenance | None = None
     """What keeps the root's result up to date, if it is incremental."""
+
+
+def _feed_name(name: str, ttl: str | None) -> str:
+    return f"{name} of the last {ttl}" if ttl else name
 
 
 def input_alias(node: str, name: str) -> str:
