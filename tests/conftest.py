@@ -20,7 +20,10 @@ from millstream.plan.topology import Topology
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from millstream.jvm.session import Session
+
 SERVERS = "tests.servers"
+SESSION: pytest.StashKey[Session] = pytest.StashKey()
 pytest_plugins = [
     "tests.lanes",
     "tests.warm",
@@ -45,17 +48,27 @@ def pytest_collection_modifyitems(items: list[Any]) -> None:
 
 
 @pytest.fixture(scope="session")
-def spark() -> SparkSession:
+def spark(request: pytest.FixtureRequest) -> SparkSession:
     from millstream.errors import SetupError
     from millstream.jvm.jars import fetch
     from millstream.jvm.java import find_java
-    from millstream.testing import session
+    from millstream.testing.kit import open_session
 
     with suppress(SetupError):  # without a network, tests that need the jars are left out
         fetch(["kafka"], find_java(os.environ), print)
-    spark = session()
+    opened = open_session()
+    request.config.stash[SESSION] = opened
     gc.freeze()  # every run ends with a look for garbage: not among all that pytest has collected
-    return spark
+    return opened.spark
+
+
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> None:
+    """When the shared JVM has died, every later test would fail: stop, and say why it died."""
+    from millstream.jvm.death import death_of
+
+    opened = item.config.stash.get(SESSION, None)
+    if call.excinfo is not None and opened is not None and (death := death_of(opened.jvm, call.excinfo.value)):
+        item.session.shouldstop = f"in {item.nodeid} {death}"
 
 
 @pytest.fixture

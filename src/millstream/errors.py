@@ -133,6 +133,10 @@ class RunError(MillstreamError):
     """The pipeline stopped; a restart alone will not help."""
 
 
+class PlanMismatchError(RunError):
+    """Spark's plan of a node needs rows of several epochs, which its text did not show. It may be kept up to date instead."""
+
+
 class TemporaryError(RunError):
     """A failure of an outside system; a retry may succeed."""
 

@@ -1,4 +1,4 @@
-"""`millstream check`: report all mistakes of pipelines, without Java.
+"""`millstream check`: report all mistakes of pipelines, without Java unless `--spark` asks for it.
 
 The only servers that a check contacts are those that know columns: Postgres and schema registries. If a server does not answer within two
 seconds, the check reports a warning.
@@ -32,12 +32,18 @@ class Checked:
     file: Path
     errors: tuple[Diagnostic, ...]
     warnings: tuple[Diagnostic, ...] = ()
+    transforms: tuple[str, ...] = ()
+    verified: frozenset[str] = frozenset()
+    """The transforms that Spark has analysed, now or in an earlier check."""
 
     @property
     def verdict(self) -> str:
-        if self.errors:
-            return _count(len(self.errors), "error") + (f", {_count(len(self.warnings), 'warning')}" if self.warnings else "")
-        return "no errors" + (f", {_count(len(self.warnings), 'warning')}" if self.warnings else "")
+        text = _count(len(self.errors), "error") if self.errors else "no errors"
+        text += f", {_count(len(self.warnings), 'warning')}" if self.warnings else ""
+        if not self.verified:
+            return text
+        every = len(self.verified) == len(self.transforms)
+        return f"{text}; Spark has analysed {'all' if every else f'{len(self.verified)} of {len(self.transforms)}'} transforms"
 
 
 def check(
@@ -48,15 +54,20 @@ def check(
     config: ConfigFile = None,
     format: Annotated[Format, typer.Option(help="`json` prints one object on stdout.")] = Format.text,
     deny_warnings: Annotated[bool, typer.Option(help="Treat warnings as errors.")] = False,
+    spark: Annotated[
+        bool, typer.Option("--spark", help="Ask Spark too, which starts a JVM. Later checks repeat its answers while nothing has changed.")
+    ] = False,
 ) -> None:
     """Check pipelines: fields, names, inputs, columns, SQL. A check needs no Java.
 
     A folder means all pipelines in it and below it. For a file without errors, the check reads the columns of Postgres sources and schema
     registries from their servers. If a server does not answer within two seconds, there is a warning. No other server is contacted.
+
+    What only Spark can know (types of expressions, functions' arguments, whether a query can be kept up to date) is checked with `--spark`.
     """
     _import_without_numpy()
     found = find_pipelines(pipelines)
-    results = [_check_file(path, config) for path in found.files]
+    results = [_check_file(path, config, spark) for path in found.files]
     errors = [*found.problems, *(error for each in results for error in each.errors)]
     warnings = [warning for each in results for warning in each.warnings]
     if format is Format.json:
@@ -68,16 +79,31 @@ def check(
         raise typer.Exit(78 if format is Format.text else 1)
 
 
-def _check_file(path: Path, config: Path | None) -> Checked:
+def _check_file(path: Path, config: Path | None, spark: bool) -> Checked:
+    from millstream.rules.verdicts import UNREAD, Known, recall
     from millstream.spec.loader import case_problems, load
 
     loaded = load(path, environ=os.environ, config=config)
     cases = case_problems(loaded.topology) if loaded.topology else []
     remote = _check_remote_schemas(loaded.topology) if loaded.topology and not loaded.errors else []
-    new = [finding for finding in remote if finding not in loaded.diagnostics]
-    errors = (*loaded.errors, *cases, *(finding for finding in new if finding.level == "error"))
-    warnings = (*loaded.warnings, *(finding for finding in new if finding.level == "warning"))
-    return Checked(path, errors, warnings)
+    topology = loaded.topology if not (loaded.errors or cases or any(finding.level == "error" for finding in remote)) else None
+    if spark and topology is not None:
+        _ask_spark(topology, path)
+    known = recall(topology) if topology is not None else Known()
+    told = [finding for finding in loaded.diagnostics if finding.code != UNREAD or finding.node not in known.verified]
+    new = [finding for finding in (*remote, *known.findings) if finding not in told]
+    errors, warnings = ([finding for finding in (*told, *cases, *new) if finding.level == level] for level in ("error", "warning"))
+    transforms = tuple(node.name for node in topology.transforms) if topology is not None else ()
+    return Checked(path, tuple(errors), tuple(warnings), transforms, known.verified)
+
+
+def _ask_spark(topology: Topology, path: Path) -> None:
+    """Analyse the plan with Spark, and store what it says."""
+    from millstream.engine.offline.preview import view
+    from millstream.rules.verdicts import store
+
+    narrate(f"analysing {path} with Spark …")
+    store(topology, view(topology).findings)
 
 
 def _check_remote_schemas(topology: Topology) -> list[Diagnostic]:
@@ -95,7 +121,9 @@ def _check_remote_schemas(topology: Topology) -> list[Diagnostic]:
 
 
 def _document(results: list[Checked], errors: list[Diagnostic], warnings: list[Diagnostic], found: Found) -> dict[str, Any]:
-    """The JSON object. `success`: the check itself worked. `is_valid`: there are no errors. `files`: the findings of each file."""
+    """The JSON object. `success`: the check itself worked. `is_valid`: there are no errors. `files`: the findings of each file,
+    and which of its transforms Spark has analysed.
+    """
     return {
         "success": True,
         "is_valid": not errors,
@@ -107,6 +135,8 @@ def _document(results: list[Checked], errors: list[Diagnostic], warnings: list[D
                 "is_valid": not each.errors,
                 "errors": [error.as_dict() for error in each.errors],
                 "warnings": [warning.as_dict() for warning in each.warnings],
+                "verified": sorted(each.verified),
+                "unverified": sorted(set(each.transforms) - each.verified),
             }
             for each in results
         ],

@@ -40,7 +40,7 @@ PLANS: dict[str, Code] = {
     "MS028": Code(
         "the query could not be checked without Spark",
         "The query uses syntax that the offline checker does not know. Spark may well accept it.",
-        "`millstream plan` asks Spark itself.",
+        "`millstream check --spark` asks Spark itself, and later checks repeat its answer.",
     ),
     "MS029": Code(
         "the aggregate does not fit",

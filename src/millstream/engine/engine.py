@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING
 
 from millstream.checkpoint.layout import Checkpoint
 from millstream.clients.storage import is_local, open_storage
+from millstream.engine.decisions import recall, remember, revise
 from millstream.engine.run.jobs import is_done
 from millstream.engine.run.restarts import Restarts
 from millstream.engine.sessions import open_session, open_with, session_options
-from millstream.errors import Diagnostic, MillstreamError, RunError, SpecError, TemporaryError, nearest
+from millstream.errors import Diagnostic, MillstreamError, PlanMismatchError, RunError, SpecError, TemporaryError, nearest
 from millstream.jvm.death import death_of
 from millstream.jvm.kept_session import lend
 from millstream.jvm.session import Session
@@ -61,12 +62,14 @@ class SparkEngine:
         errors = findings or list(unreadable(topology))
         if errors:
             raise SpecError(errors)
-        started, queries, url = time.monotonic(), cut(topology), checkpoint_of(topology)
+        started, url = time.monotonic(), checkpoint_of(topology)
         recorder = Recorder(topology.name)
         if is_local(url):
             checkpoint = Checkpoint(open_storage(url, durable=topology.settings.durable), topology.name)
             lease = checkpoint.claim(home=home_of(topology))
             try:
+                topology = recall(topology, checkpoint)
+                queries = cut(topology)
                 if is_done(topology, queries, checkpoint, options, recorder):
                     return _report(recorder, url, {})
                 return self._run_with_restarts(
@@ -74,7 +77,7 @@ class SparkEngine:
                 )
             finally:
                 lease.release()
-        return self._run_with_restarts(topology, queries, recorder, options, partial(self._claim, topology, queries, url, started))
+        return self._run_with_restarts(topology, cut(topology), recorder, options, partial(self._claim, topology, url, started))
 
     def _may_know(self, finding: Diagnostic) -> bool:
         """Whether a finding concerns a function that may be registered in the caller's session."""
@@ -114,7 +117,6 @@ class SparkEngine:
     def _claim(
         self,
         topology: Topology,
-        queries: tuple[QueryPlan, ...],
         url: str,
         started: float,
         session: Session,
@@ -125,6 +127,8 @@ class SparkEngine:
         checkpoint = Checkpoint(open_storage(url, session.spark, topology.settings.durable), topology.name)
         lease = checkpoint.claim()
         try:
+            topology = recall(topology, checkpoint)
+            queries = cut(topology)
             if is_done(topology, queries, checkpoint, options, recorder):
                 return _report(recorder, url, dict(session.times))
             return self._execute(topology, queries, checkpoint, started, session, recorder, options)
@@ -151,8 +155,17 @@ class SparkEngine:
         times = dict(session.times)
         for warning in session.diagnostics:
             recorder.note(f"{warning.message}: {warning.help}")
-        execution = Execution(topology, queries, checkpoint, session.spark, recorder, options)
-        execution.run([query for query in queries if options.redeliver or not checkpoint.finished_at(query.name)])
+        while True:
+            execution = Execution(topology, queries, checkpoint, session.spark, recorder, options)
+            try:
+                execution.run([query for query in queries if options.redeliver or not checkpoint.finished_at(query.name)])
+                break
+            except PlanMismatchError as error:
+                revised = revise(topology, error)
+                if revised is None:
+                    raise
+                remember(topology, revised, checkpoint)
+                topology, queries = revised, cut(revised)
         times["run"] = time.monotonic() - started - sum(times.values())
         return _report(recorder, checkpoint.storage.url, times)
 

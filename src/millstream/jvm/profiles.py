@@ -53,7 +53,7 @@ def flags(profile: Profile, heap: int, extra: str = "") -> list[str]:
 
 def environment(profile: Profile) -> dict[str, str]:
     """Environment variables for the JVM's process; fewer malloc arenas keep native memory small."""
-    return {"MALLOC_ARENA_MAX": "2"} if profile == "small" else {}
+    return {} if profile == "long" else {"MALLOC_ARENA_MAX": "2"}
 
 
 def heap_bytes(profile: Profile, memory: int, asked: str | None) -> int:

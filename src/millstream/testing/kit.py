@@ -26,7 +26,7 @@ from millstream.errors import Diagnostic, SpecError, nearest
 from millstream.jvm import local_files
 from millstream.jvm.jars import extras_with_jars, jar_paths
 from millstream.jvm.kept_session import dismiss
-from millstream.jvm.session import SessionOptions, begin
+from millstream.jvm.session import Session, SessionOptions, begin
 from millstream.plan.nodes import AnyNode, SourceNode, make_node
 from millstream.plan.run_options import RunOptions
 from millstream.plan.settings import Settings
@@ -61,9 +61,14 @@ def run(
     return {name: sink.rows() for name, sink in (sinks | taps).items()}
 
 
-@lru_cache(maxsize=1)
 def session() -> SparkSession:
     """The shared session of all tests in this process, with the jars of every extra that is in the cache."""
+    return open_session().spark
+
+
+@lru_cache(maxsize=1)
+def open_session() -> Session:
+    """The shared session with its JVM."""
     logs = Path(tempfile.mkdtemp(prefix="millstream-logs-"))
     present = tuple(extra for extra in extras_with_jars() if all(located.path for located in jar_paths([extra])))
     options = SessionOptions("millstream-tests", "local[2]", local_files.CONF, "short", present, logs)
@@ -71,7 +76,7 @@ def session() -> SparkSession:
     opened = begin(options).finish()
     local_files.write_no_checksum_files(opened.spark)
     atexit.register(opened.close)
-    return opened.spark
+    return opened
 
 
 def _replace_ends(node: AnyNode, inputs: Mapping[str, Sequence[Row] | pa.Table], sinks: Mapping[str, MemorySink]) -> AnyNode:

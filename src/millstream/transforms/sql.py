@@ -16,7 +16,7 @@ import pyarrow as pa
 from pydantic import Field, PrivateAttr
 from sqlglot import exp
 
-from millstream.errors import Diagnostic, RunError
+from millstream.errors import Diagnostic, PlanMismatchError, RunError
 from millstream.lookups.sql_functions import function_name, key_problems, table_functions_registered
 from millstream.plan.changelog import OP, OPS, kept_columns, table_of
 from millstream.plan.components import EpochTail, Expiring, NamesInputs, NodeContext, OutputMode, Problem, TextPlace, TransformRun, Windowed
@@ -42,7 +42,7 @@ from millstream.sql.check.query import Query, parse_query, place_between
 from millstream.sql.check.syntax import Fault
 from millstream.sql.check.table_joins import joins_in, without_joins
 from millstream.sql.rewrites.lateness import closes
-from millstream.sql.rewrites.splitting import PART, Split, split, totals_key, window_of
+from millstream.sql.rewrites.splitting import PART, Split, cannot_be_kept, split, totals_key, window_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -78,9 +78,10 @@ class Sql(NamesInputs, EpochTail, Windowed, Expiring):
 
     sql: Annotated[str, Field(min_length=1)]
     """The query."""
-    emit: Literal["changes", "final"] = "changes"
-    """What a query returns whose result changes while rows come in: its changes, or, with bounded inputs, the result as it is at their
-    end, once, as plain rows and in the order of ORDER BY."""
+    emit: Literal["changes", "final"] | None = None
+    """`changes`: the query is kept up to date and returns the changes of its result, also where its windows could be returned once.
+    `final`: with bounded inputs, the result as it is at their end, once, as plain rows and in the order of ORDER BY. Default: the results
+    of windows once, when they close, and the changes of every other result."""
     _tables: dict[str, LookupTable] = PrivateAttr(default_factory=dict)
 
     @property
@@ -99,6 +100,8 @@ class Sql(NamesInputs, EpochTail, Windowed, Expiring):
     def kind(self) -> Literal["stateless", "windowed", "running", "incremental", "refused"]:
         """How the query runs."""
         kind = self.split.kind
+        if self.emit == "changes" and kind in {"stateless", "windowed"} and not cannot_be_kept(self.query):
+            return "incremental"
         if kind in {"stateless", "refused"} and not (kind == "stateless" and self._multiplies):
             return kind
         applied = self._over_changes and not names_op(self.sql)
@@ -123,6 +126,9 @@ class Sql(NamesInputs, EpochTail, Windowed, Expiring):
             return True
         return any(name in OPS for name in tree.named_selects)
 
+    def kept_up_to_date(self) -> Self | None:
+        return None if self.incremental or cannot_be_kept(self.query) else self.model_copy(update={"emit": "changes"})
+
     @property
     def final(self) -> bool:
         return self.incremental and self.emit == "final"
@@ -135,6 +141,8 @@ class Sql(NamesInputs, EpochTail, Windowed, Expiring):
             return "its result is returned once"
         if self.split.kind == "running" and self.ttl is not None:
             return "its rows expire"
+        if self.split.kind in {"stateless", "windowed"} and self.emit == "changes":
+            return "`emit: changes`"
         refusal = self.split.refusal
         if refusal is not None and self.split.kind == "incremental":
             return refusal.reason.replace(" is not supported yet", "").replace(" without a window", "")
@@ -235,6 +243,9 @@ class Sql(NamesInputs, EpochTail, Windowed, Expiring):
         if self.incremental and uses(self.sql, self._tables):
             help_ = "look rows up in a query of its own, before or after this one"
             return [Problem("MS030", "a dynamic table in a query that is kept up to date is not supported yet", "sql", help_)]
+        if self.emit == "changes" and self.kind == "windowed":
+            help_ = "remove `emit`: each session is returned once, when it has closed"
+            return [Problem("MS030", "sessions merge and split, so their changes cannot be returned", "emit", help_)]
         refusal = self.split.refusal if self.kind == "refused" else None
         if refusal:
             return [_at_place(Problem("MS030", refusal.reason, "sql", alternative_to(refusal.reason)), refusal.place)]
@@ -371,13 +382,13 @@ def _require_key(result: DataFrame, identity: tuple[str, ...], context: NodeCont
 
 
 def _refusal_error(refusal: Refusal, context: NodeContext) -> RunError:
-    return RunError(Diagnostic("MS030", f"`{context.name}`: {refusal.reason}"))
+    return PlanMismatchError(Diagnostic("MS030", f"`{context.name}`: {refusal.reason}", node=context.name))
 
 
 def _require_changes(carrying: Carrying, changes: Mapping[str, Carried], columns: list[str], context: NodeContext) -> None:
     if reason := lost(carrying, changes, columns):
         help_ = "write it as plain SELECTs, or use `_op` in it to handle updates and deletes yourself"
-        raise RunError(Diagnostic("MS030", f"`{context.name}`: {reason}", help=help_))
+        raise PlanMismatchError(Diagnostic("MS030", f"`{context.name}`: {reason}", help=help_, node=context.name))
 
 
 def _union_parts(parts: list[DataFrame]) -> DataFrame:
@@ -401,7 +412,8 @@ def _syntax_problem(query: Query, wired: bool) -> Problem:
         return _at_place(Problem("MS158", f"syntax error in SQL: {fault.reason}", "sql", fault.help), place)
     if wired:
         message = f"the query could not be checked here: {fault.reason}"
-        return _at_place(Problem("MS028", message, "sql", "Spark checks it when it runs", "warning"), place)
+        help_ = "Spark checks it when it runs; `millstream check --spark` asks it now"
+        return _at_place(Problem("MS028", message, "sql", help_, "warning"), place)
     help_ = fault.help or "if Spark accepts this text, name its inputs with `from: NODE`"
     return _at_place(Problem("MS158", f"syntax error in SQL: {fault.reason}", "sql", help_), place)
 

@@ -57,7 +57,8 @@ class WindowAggregate(Windowed):
     """Name → aggregate, such as `total: sum(amount)`."""
     emit: Literal["on_close", "updates"] = "on_close"
     """`on_close`: each result once, when its window has closed. `updates`: early results too, as a changelog (`_op`) that later rows
-    correct; the key and the window identify a result."""
+    correct; the key and the window identify a result. Over a changelog, or over another node that keeps state, `updates` are kept up to
+    date as SQL is: no row is late, and no window is dropped."""
 
     @property
     def stateful(self) -> bool:
@@ -68,8 +69,20 @@ class WindowAggregate(Windowed):
         return True
 
     @property
+    def incremental(self) -> bool:
+        return self.emit == "updates" and (self._over_changes or self._over_state) and not isinstance(self.window, SessionWindow)
+
+    @property
+    def why_incremental(self) -> str:
+        return "" if not self.incremental else "an input is a changelog" if self._over_changes else "windows over a node that keeps state"
+
+    @property
+    def waits(self) -> bool:
+        return not self.incremental
+
+    @property
     def output_mode(self) -> OutputMode:
-        return "append" if self.emit == "on_close" else "update"
+        return "append" if self.emit == "on_close" or self.incremental else "update"
 
     def closes(self, input_name: str, event_time: str) -> str:
         return closes(self.window, quote_column(event_time))
@@ -104,6 +117,8 @@ class WindowAggregate(Windowed):
         totals = rows.groupBy(*[F.col(quote_column(key)) for key in self.key_by], *groups).agg(*columns)
         edges = _EDGES if _EDGES[0] in totals.columns else (f"{_WINDOW}.start AS {_EDGES[0]}", f"{_WINDOW}.end AS {_EDGES[1]}")
         result = totals.selectExpr(*map(quote_column, self.key_by), *edges, *map(quote_column, self.aggregate))
+        if context.relational:
+            return result
         result = result.withColumn(OP, F.lit("u")) if self.emit == "updates" else result
         return with_rejects(result, rejects, context)
 

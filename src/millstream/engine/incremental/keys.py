@@ -47,7 +47,7 @@ class Keys:
         """The keys whose columns are still there, perhaps under another identity."""
         kept: dict[int, int] = {}
         for item in items:
-            inner = self._bridge.unnamed(item)
+            inner = self._whole_window(self._bridge.unnamed(item))
             if self._bridge.kind(inner) == "AttributeReference":
                 kept.setdefault(int(inner.exprId().id()), int(item.exprId().id()))
         return [frozenset(kept[column] for column in key) for key in keys if all(column in kept for column in key)]
@@ -56,11 +56,17 @@ class Keys:
         items = self._bridge.items(step.plan.aggregateExpressions())
         found: set[int] = set()
         for group in self._bridge.items(step.plan.groupingExpressions()):
-            shown = next((item for item in items if self._bridge.unnamed(item).semanticEquals(group)), None)
+            shown = next((item for item in items if self._whole_window(self._bridge.unnamed(item)).semanticEquals(group)), None)
             if shown is None:
                 return []
             found.add(int(shown.exprId().id()))
         return [frozenset(found)]
+
+    def _whole_window(self, value: Expression) -> Expression:
+        """The window that a value is an edge of, and identifies, since all windows of a call have one length; else the value."""
+        if self._bridge.kind(value) != "GetStructField" or self._bridge.kind(value.child()) != "AttributeReference":
+            return value
+        return value.child() if value.child().metadata().contains("spark.timeWindow") else value
 
     def _numbered(self, step: Step) -> list[Key]:
         """`row_number()` numbers the rows of a partition."""

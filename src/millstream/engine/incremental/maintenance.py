@@ -63,9 +63,9 @@ class Maintenance:
             raise Refused(f"the primary key `{missing[0]}` is not a column of the result")
         found = self.view.find_keys()
         known = [frozenset(key) for key in found]
-        chosen = next((key for key in wanted if frozenset(key) in known), found[0] if found else None)
+        chosen = next((key for key in wanted if key and _holds_one(key, known) and set(key) <= set(names)), found[0] if found else None)
         self.key = declared or chosen
-        self.view.compile(with_ops, self.key, self.node if declared and frozenset(declared) not in known else "")
+        self.view.compile(with_ops, self.key, self.node if declared and not _holds_one(declared, known) else "")
         self._log = StateLog(self._storage, self._fingerprint(), self.node)
 
     def _fingerprint(self) -> str:
@@ -143,3 +143,8 @@ class Maintenance:
 
     def close(self) -> None:
         self.view.close()
+
+
+def _holds_one(columns: tuple[str, ...], keys: list[frozenset[str]]) -> bool:
+    """Whether columns identify a row because some of them do."""
+    return any(key <= frozenset(columns) for key in keys)

@@ -7,7 +7,7 @@ the column `REJECT`. Below the root every node that isolates rejects has that co
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
 from pathlib import Path
@@ -24,7 +24,7 @@ from millstream.engine.incremental.operators.base import Operator
 from millstream.engine.incremental.relations import Refused
 from millstream.engine.lowering.event_time import watermark_id, with_event_time, with_watermark
 from millstream.engine.lowering.runs import NodeRuns
-from millstream.errors import Diagnostic, RunError
+from millstream.errors import Diagnostic, PlanMismatchError, RunError
 from millstream.plan.changelog import op_of
 from millstream.plan.components import (
     REJECT,
@@ -113,12 +113,7 @@ class Lowering:
         arriving = {name: visible(frames[name], plan.node(name)) for name in plan.feeding}
         feeds = self._feeds(plan, arriving)
         root, stream = plan.root, arrivals(arriving)
-        try:
-            maintenance = self._maintenance(plan, stream, feeds)
-            maintenance.prepare(root.options.primary_key, [sink.options.primary_key for sink in plan.sinks if root.name in sink.inputs])
-        except Refused as refused:
-            _require(Refusal(refused.reason, refused.origin), root)
-            raise
+        maintenance = self._prepared(plan, stream, feeds)
         self.keys[root.name] = maintenance.key or ()
         return Stream(_union_with_rejects(stream, None, rejects) if rejects else stream, clocks, maintenance)
 
@@ -131,22 +126,23 @@ class Lowering:
                 feeds[_feed_name(name, ttl)] = Feed(frame.schema, key, ttl_ms=ttl.milliseconds if ttl else None, arrives_as=name)
         return feeds
 
-    def _maintenance(self, plan: QueryPlan, stream: DataFrame, feeds: Mapping[str, Feed]) -> Maintenance:
+    def _prepared(self, plan: QueryPlan, stream: DataFrame, feeds: Mapping[str, Feed]) -> Maintenance:
+        """What keeps the root's result up to date, compiled."""
         partitions = int(self.spark.conf.get("spark.sql.shuffle.partitions") or 1)
-        storage = self.checkpoint.incremental(plan.name)
-        return Maintenance(plan.name, stream, feeds, lambda tables: self._relate(plan, tables), storage, partitions, final=plan.final)
+        storage, root = self.checkpoint.incremental(plan.name), plan.root
+        try:
+            kept = Maintenance(plan.name, stream, feeds, lambda tables: self._relate(plan, tables), storage, partitions, final=plan.final)
+            kept.prepare(root.options.primary_key, [sink.options.primary_key for sink in plan.sinks if root.name in sink.inputs])
+        except Refused as refused:
+            _require(Refusal(refused.reason, refused.origin), root)
+            raise
+        return kept
 
     def preview_operators(self, plan: QueryPlan, frames: Mapping[str, DataFrame]) -> tuple[list[Operator], tuple[str, ...] | None]:
         """The incremental operators of a query, and the key of its result, from frames without rows."""
         arriving = {name: visible(frames[name], plan.node(name)) for name in plan.feeding}
-        feeds = self._feeds(plan, arriving)
-        try:
-            view = self._maintenance(plan, next(iter(arriving.values())), feeds).view
-        except Refused as refused:
-            _require(Refusal(refused.reason, refused.origin), plan.root)
-            raise
-        found = view.find_keys()
-        return view.operators, plan.root.options.primary_key or (found[0] if found else None)
+        with closing(self._prepared(plan, next(iter(arriving.values())), self._feeds(plan, arriving))) as maintenance:
+            return maintenance.view.operators, maintenance.key
 
     def _require_own_key(self, root: AnyNode, sink: SinkNode) -> None:
         """A sink must apply changes by the key that they have: with another key, rows whose key value changes would stay behind."""
@@ -173,7 +169,8 @@ class Lowering:
                 option = "on_error" if node.isolates else "event_time"
                 message = f"`{node.name}`: `{option}` is not supported in a query that is kept up to date"
                 raise RunError(Diagnostic("MS030", message, node.place(option), help=f"set it on a node above `{node.name}`"))
-            run, context = self.transform(node), replace(self.context(node), relational=True, isolate=False)
+            event_times = {name: plan.event_time_of(name) for name in node.inputs}
+            run, context = self.transform(node), replace(self.context(node, event_times=event_times), relational=True, isolate=False)
             with _report_at(node):
                 inputs = {name: frames.get(_feed_name(name, ttl_of(node))) for name in node.inputs}
                 frames[node.name] = run.apply({name: frames[name] if found is None else found for name, found in inputs.items()}, context)
@@ -315,13 +312,8 @@ def _require(refusal: Refusal | None, node: AnyNode) -> None:
     if refusal is None:
         return
     at = refusal.origin.within(str(getattr(node.component, "sql", ""))) if refusal.origin else None
-    raise RunError(
-        Diagnostic(
-            "MS030",
-            f"`{node.name}`: {refusal.reason}",
-            node.text_place("sql", line=at[0], column=at[1]) if at else node.place("sql"),
-        )
-    )
+    place = node.text_place("sql", line=at[0], column=at[1]) if at else node.place("sql")
+    raise PlanMismatchError(Diagnostic("MS030", f"`{node.name}`: {refusal.reason}", place, node=node.name))
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,9 @@ import pyarrow as pa
 from millstream.checkpoint.evolution import Change, changes
 from millstream.checkpoint.layout import Checkpoint
 from millstream.clients.storage import open_storage
+from millstream.engine.decisions import recall, revise
 from millstream.engine.sessions import open_session
-from millstream.errors import Diagnostic, MillstreamError, SpecError
+from millstream.errors import Diagnostic, MillstreamError, PlanMismatchError, SpecError
 from millstream.jvm.quiet import hush
 from millstream.plan.components import REJECT
 from millstream.plan.cutting import QueryPlan, cut, event_time_of
@@ -68,14 +69,22 @@ class PlanView:
 
 def view(topology: Topology, analyse: bool = True) -> PlanView:
     """The plan as a run would execute it. Without `analyse` no JVM is started."""
-    queries = cut(topology)
     if analyse:
-        with open_session(topology, queries, logs=False) as session:
+        with open_session(topology, cut(topology), logs=False) as session:
             checkpoint = Checkpoint(open_storage(checkpoint_of(topology), session.spark), topology.name)
-            analysis = _analyse(topology, queries, checkpoint, session.spark)
-            return PlanView(topology, _queries(topology, queries, checkpoint, analysis), analysis.schemas, tuple(analysis.findings))
+            return _analysed_view(recall(topology, checkpoint), checkpoint, session.spark)
     checkpoint = Checkpoint(open_storage(checkpoint_of(topology)), topology.name)
-    return PlanView(topology, _queries(topology, queries, checkpoint), propagate(topology), check(topology))
+    topology = recall(topology, checkpoint)
+    return PlanView(topology, _queries(topology, cut(topology), checkpoint), propagate(topology), check(topology))
+
+
+def _analysed_view(topology: Topology, checkpoint: Checkpoint, spark: object) -> PlanView:
+    queries = cut(topology)
+    analysis = _analyse(topology, queries, checkpoint, spark)
+    revised = revise(topology, PlanMismatchError(analysis.mismatches)) if analysis.mismatches else None
+    if revised is not None:
+        return _analysed_view(revised, checkpoint, spark)
+    return PlanView(topology, _queries(topology, queries, checkpoint, analysis), analysis.schemas, tuple(analysis.findings))
 
 
 @dataclass
@@ -87,6 +96,8 @@ class _Analysis:
     operators: dict[str, tuple[OperatorView, ...]] = field(default_factory=dict)
     """Query → its incremental operators"""
     keys: dict[str, tuple[str, ...] | None] = field(default_factory=dict)
+    mismatches: list[Diagnostic] = field(default_factory=list)
+    """The findings of nodes whose text misled."""
 
 
 def _queries(
@@ -147,11 +158,11 @@ def _analyse(topology: Topology, queries: tuple[QueryPlan, ...], checkpoint: Che
                 continue
             try:
                 analyse_node(node)
-            except MillstreamError as error:
-                findings += error.diagnostics
             except Exception as error:  # noqa: BLE001 — whatever Spark raises is translated
                 translator = Translator([node], topology.name, Redactor([]), lowering.statements)
-                findings += translator.translate(error, node.name).diagnostics
+                failure = error if isinstance(error, MillstreamError) else translator.translate(error, node.name)
+                findings += failure.diagnostics
+                analysis.mismatches += failure.diagnostics if isinstance(failure, PlanMismatchError) else ()
         _analyse_incremental(queries, lowering, frames, analysis)
     finally:
         lowering.runs.close()
@@ -160,14 +171,18 @@ def _analyse(topology: Topology, queries: tuple[QueryPlan, ...], checkpoint: Che
 
 
 def _analyse_incremental(queries: tuple[QueryPlan, ...], lowering: Lowering, frames: Mapping[str, DataFrame], analysis: _Analysis) -> None:
-    """The operators of incremental queries."""
+    """The operators of incremental queries, which are compiled as a run would do it."""
+    from millstream.engine.failures import Translator
+
     for plan in queries:
         if not plan.maintained or any(name not in frames for name in plan.feeding):
             continue
         try:
             operators, key = lowering.preview_operators(plan, frames)
-        except MillstreamError as error:
-            analysis.findings += [found for found in error.diagnostics if found not in analysis.findings]
+        except Exception as error:  # noqa: BLE001 — whatever Spark raises is translated
+            translator = Translator(plan.nodes, lowering.checkpoint.pipeline, Redactor([]), lowering.statements)
+            failure = error if isinstance(error, MillstreamError) else translator.translate(error, plan.name)
+            analysis.findings += [found for found in failure.diagnostics if found not in analysis.findings]
             continue
         shown = [each for each in operators if each.kind != "row by row"]
         analysis.operators[plan.name] = tuple(OperatorView(each.kind, each.inputs_read, each.key, each.stores) for each in shown)

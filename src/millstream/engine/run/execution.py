@@ -21,7 +21,7 @@ from millstream.engine.run.query import RunningQuery, RunServices, Stopping
 from millstream.engine.run.real_time import RealTimeQuery
 from millstream.engine.run.redelivery import discard_scratch
 from millstream.engine.run.source_commits import SourceCommits
-from millstream.errors import RunError, SpecError, TemporaryError
+from millstream.errors import RunError, SpecError
 from millstream.jvm.quiet import hush
 from millstream.observe.facts import Recorder
 from millstream.plan import types
@@ -187,7 +187,8 @@ class Execution:
 
 def _combine(failures: list[RunError]) -> RunError:
     """All failures that stopped the queries, as one error; it is temporary only when all of them are."""
-    kind = TemporaryError if all(isinstance(failure, TemporaryError) for failure in failures) else RunError
+    kinds = {type(failure) for failure in failures}
+    kind = kinds.pop() if len(kinds) == 1 else RunError
     found = {(each.code, each.message): each for failure in reversed(failures) for each in reversed(failure.diagnostics)}
     told = failures[0] if len(failures) == 1 else kind(reversed(found.values()))
     told.__cause__ = failures[0].__cause__

@@ -79,6 +79,10 @@ class Transform(Component):
         """Whether it returns its result once, as plain rows, when its bounded inputs have ended."""
         return False
 
+    def kept_up_to_date(self) -> Self | None:
+        """The transform as an incremental one; None if it has no such form."""
+        return None
+
     def over(self, *, changes: bool, state: bool) -> Self:
         """The transform below other nodes: whether an input is a changelog, and whether a node above keeps state."""
         if (changes, state) == (self._over_changes, self._over_state):

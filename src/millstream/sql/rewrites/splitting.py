@@ -64,7 +64,7 @@ def split(text: str, tables: frozenset[str] = frozenset()) -> Split:
     """
     query = without_joins(text, tables)
     found = _split(query)
-    if found.kind != "refused" or _cannot_be_kept(query.tree):
+    if found.kind != "refused" or cannot_be_kept(query):
         return found
     return Split("incremental", refusal=found.refusal)
 
@@ -74,9 +74,14 @@ def _has_fixed_rows(union: exp.SetOperation) -> bool:
     return any(not any(isinstance(table.this, exp.Identifier) for table in side.find_all(exp.Table)) for side in (union.left, union.right))
 
 
-def _cannot_be_kept(tree: exp.Expr | None) -> bool:
-    """Whether a query has rows by chance, refers to itself, or has sessions, which merge and split."""
-    if tree is None or tree.find(exp.TableSample) or any(clause.args.get("recursive") for clause in tree.find_all(exp.With)):
+def cannot_be_kept(query: Query) -> bool:
+    """Whether a query has rows by chance, refers to itself, or has sessions, which merge and split. What the parser does not understand is
+    left to Spark.
+    """
+    tree = query.tree
+    if tree is None:
+        return False
+    if tree.find(exp.TableSample) or any(clause.args.get("recursive") for clause in tree.find_all(exp.With)):
         return True
     calls = [call for select in tree.find_all(exp.Select) for call in window_calls(select)]
     return any(call.name.lower() == "session_window" for call in calls)
