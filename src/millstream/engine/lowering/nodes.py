@@ -19,8 +19,8 @@ from pyspark.sql import functions as F
 
 from millstream.checkpoint.layout import Checkpoint
 from millstream.engine.incremental.arrivals import Feed, arrivals
+from millstream.engine.incremental.growth import Growth, growth_of
 from millstream.engine.incremental.maintenance import Maintenance
-from millstream.engine.incremental.operators.base import Operator
 from millstream.engine.incremental.relations import Refused
 from millstream.engine.lowering.event_time import watermark_id, with_event_time, with_watermark
 from millstream.engine.lowering.runs import NodeRuns
@@ -138,11 +138,11 @@ class Lowering:
             raise
         return kept
 
-    def preview_operators(self, plan: QueryPlan, frames: Mapping[str, DataFrame]) -> tuple[list[Operator], tuple[str, ...] | None]:
-        """The incremental operators of a query, and the key of its result, from frames without rows."""
+    def preview_operators(self, plan: QueryPlan, frames: Mapping[str, DataFrame]) -> tuple[list[Growth], tuple[str, ...] | None]:
+        """The incremental operators of a query with what they cost and keep, and the key of its result, from frames without rows."""
         arriving = {name: visible(frames[name], plan.node(name)) for name in plan.feeding}
         with closing(self._prepared(plan, next(iter(arriving.values())), self._feeds(plan, arriving))) as maintenance:
-            return maintenance.view.operators, maintenance.key
+            return growth_of(maintenance.view.compilation), maintenance.key
 
     def _require_own_key(self, root: AnyNode, sink: SinkNode) -> None:
         """A sink must apply changes by the key that they have: with another key, rows whose key value changes would stay behind."""
