@@ -100,10 +100,19 @@ class IncrementalState:
         return self.storage.put_once(f"{entry.kind}/{entry.epoch}.json", json.dumps(content).encode())
 
     def path_to(self, epoch: int) -> list[Entry]:
-        """What the state after an epoch consists of: the newest snapshot, and the changes after it."""
-        base = max((number for number in self.epochs("snapshots") if number <= epoch), default=-1)
+        """What the state after an epoch consists of: the newest whole snapshot, and the changes after it."""
+        written = [number for number in self.epochs("snapshots") if number <= epoch]
+        whole = [number for number in written if self._is_whole(number)]
+        if not whole and 0 in self.epochs("log"):
+            written = []
+        base = (whole or written or [-1])[-1]
         found = [self._require("snapshots", base)] if base >= 0 else []
         return found + [self._require("log", number) for number in range(base + 1, epoch + 1)]
+
+    def _is_whole(self, snapshot: int) -> bool:
+        """Whether a snapshot's files have the size that was written: an older one and the changes after it are as good."""
+        found = self.entry("snapshots", snapshot)
+        return found is not None and self.storage.exists(found.path) and self.storage.size(found.path) == found.bytes
 
     def epochs(self, kind: Kind) -> list[int]:
         names = self.storage.names(kind)
@@ -116,6 +125,9 @@ class IncrementalState:
         except RunError as error:
             yield from error.diagnostics
             return
+        for number in self.epochs("snapshots"):
+            if number <= epoch and not self._is_whole(number):
+                yield self._damage(f"snapshots/{number}.json", "its files are not those that were written; an older snapshot is used")
         for entry in entries:
             files = [name for name in self.storage.files(entry.path) if name.endswith(".parquet")]
             if not files:

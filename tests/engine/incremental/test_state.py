@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.engine.incremental.keeper import Keeper, Rows, applied
 
+from millstream.checkpoint.incremental import IncrementalState
+from millstream.clients.storage import LocalStorage
 from millstream.engine.incremental import maintenance
 from millstream.engine.incremental.view import View
 from millstream.errors import RunError
@@ -30,6 +32,15 @@ EPOCHS: list[Rows] = [
 
 def run(keeper: Keeper, first: int, last: int) -> list[Rows]:
     return [keeper.step(epoch, t=EPOCHS[epoch]) for epoch in range(first, last)]
+
+
+def run_with_snapshots(keeper: Keeper, first: int, last: int) -> list[Rows]:
+    """The same, but each snapshot ends before the next epoch."""
+    found = []
+    for epoch in range(first, last):
+        found += run(keeper, epoch, epoch + 1)
+        keeper.kept.snapshots.wait()
+    return found
 
 
 def test_a_restart_continues_with_what_was_written(spark: SparkSession, tmp_path: Path) -> None:
@@ -68,7 +79,7 @@ def test_an_epoch_that_is_written_is_read_back(spark: SparkSession, tmp_path: Pa
 
 def test_a_snapshot_replaces_older_changes(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(maintenance, "_SNAPSHOT_EPOCHS", 1)
-    before = run(Keeper(spark, TOTALS, tmp_path), 0, 3)
+    before = run_with_snapshots(Keeper(spark, TOTALS, tmp_path), 0, 3)
     assert sorted(path.name for path in (tmp_path / "snapshots").glob("*.json")) == ["1.json", "2.json"]
     assert [path.name for path in (tmp_path / "log").glob("*.json")] == ["2.json"]
     after = run(Keeper(spark, TOTALS, tmp_path), 3, 4)
@@ -80,6 +91,18 @@ def test_a_snapshot_that_was_cut_short_does_not_count(spark: SparkSession, tmp_p
     half = tmp_path / "snapshots" / "2-0badcafe"
     half.mkdir(parents=True)
     (half / "part-0.parquet").write_bytes(b"PAR1")
+    after = run(Keeper(spark, TOTALS, tmp_path), 3, 4)
+    assert applied(before + after, key=(0,)) == Counter({(1, 1): 1, (2, 2): 1})
+
+
+def test_a_snapshot_with_a_truncated_file_is_not_used(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(maintenance, "_SNAPSHOT_EPOCHS", 1)
+    before = run_with_snapshots(Keeper(spark, TOTALS, tmp_path), 0, 3)
+    largest = max((tmp_path / "snapshots").glob("2-*/*.parquet"), key=lambda path: path.stat().st_size)
+    largest.write_bytes(largest.read_bytes()[:-8])
+    state = IncrementalState(LocalStorage(tmp_path))
+    assert [(entry.kind, entry.epoch) for entry in state.path_to(2)] == [("snapshots", 1), ("log", 2)]
+    assert [found.code for found in state.damages(2)] == ["MS052"]
     after = run(Keeper(spark, TOTALS, tmp_path), 3, 4)
     assert applied(before + after, key=(0,)) == Counter({(1, 1): 1, (2, 2): 1})
 

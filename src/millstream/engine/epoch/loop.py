@@ -106,7 +106,8 @@ class EpochLoop:
         self._finish(epoch, frames, staged, facts)
         if self.maintenance is not None:
             self.recorder.set(epoch.plan.root.name, state=self.maintenance.facts(number))
-            self.maintenance.finish(number, epoch.entry.digest)
+            if warning := self.maintenance.finish(number, epoch.entry.digest):
+                self.recorder.warn(warning)
 
     def _load_plan(self, number: int) -> PlannedEpoch:
         accepts = self.repetition.accepts and number == self.repetition.epoch

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import io
 import uuid
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 import pyarrow.parquet as pq
@@ -30,8 +30,8 @@ Parts = tuple[Part, ...]
 class StateLog:
     """The state of one query on disk."""
 
-    def __init__(self, storage: Storage, plan: str, query: str) -> None:
-        self._state, self._plan, self._query = IncrementalState(storage), plan, query
+    def __init__(self, storage: Storage, plan: str, query: str, require_lease: Callable[[], None]) -> None:
+        self._state, self._plan, self._query, self._require_lease = IncrementalState(storage), plan, query, require_lease
         self._sizes: dict[int, int] | None = None
         """Epoch → bytes of its changes, for the epochs after the last snapshot; None before they are read."""
         self._snapshot_bytes = 0
@@ -50,9 +50,14 @@ class StateLog:
         return self._put("log", epoch, digest, rows, parts, held_bytes <= _SMALL_BYTES)
 
     def write_snapshot(self, epoch: int, digest: str, rows: DataFrame, parts: Parts) -> None:
+        """Write all stores, and delete what is older than needed. Another thread may write changes meanwhile."""
         self._put("snapshots", epoch, digest, rows, parts, False)
-        self._sizes = None
+        self._require_lease()
         self._state.forget()
+
+    def count_again(self) -> None:
+        """A snapshot was written: the changes since then are counted from its files."""
+        self._sizes = None
 
     def path_to(self, epoch: int) -> list[Entry]:
         """What the state after an epoch consists of."""
@@ -95,6 +100,7 @@ class StateLog:
             counting.observe(rows).write.option("compression", "zstd").parquet(f"{storage.url}/{entry.path}")
             storage.sync(f"{entry.path}/{name}" for name in storage.files(entry.path))
             entry = replace(entry, bytes=storage.size(entry.path), parts=counting.read())
+        self._require_lease()
         if not self._state.put(entry):
             storage.delete(entry.path)
             if kind == "log":

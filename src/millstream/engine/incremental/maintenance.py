@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from pyspark.sql import DataFrame
 
@@ -15,6 +15,7 @@ from millstream.engine.incremental.changes import with_ops
 from millstream.engine.incremental.compilation import Relate
 from millstream.engine.incremental.log import StateLog
 from millstream.engine.incremental.relations import Refused
+from millstream.engine.incremental.snapshots import SnapshotWriter
 from millstream.engine.incremental.stored_rows import Version
 from millstream.engine.incremental.view import View
 from millstream.engine.incremental.weights import consolidated
@@ -23,6 +24,7 @@ from millstream.plan.changelog import OP
 
 _SNAPSHOT_EPOCHS = 50
 _SNAPSHOT_BYTES = 64 << 20
+_RETRY_EPOCHS = 10
 
 
 class Maintenance:
@@ -38,12 +40,16 @@ class Maintenance:
         partitions: int,
         *,
         final: bool = False,
+        require_lease: Callable[[], None] = lambda: None,
     ) -> None:
         self.node = node
         self.view = View(stream.sparkSession, feeds, relate, partitions, final=final)
-        self._storage = storage
+        self._storage, self._require_lease = storage, require_lease
         self._log: StateLog | None = None
         self.key: tuple[str, ...] | None = None
+        self.snapshots = SnapshotWriter()
+        self._retry_at = 0
+        """The epoch after which a snapshot that failed is tried again."""
         self._kept: dict[str, int] = {}
         """Store → its rows."""
         self._changed: dict[str, int] = {}
@@ -66,7 +72,7 @@ class Maintenance:
         chosen = next((key for key in wanted if key and _holds_one(key, known) and set(key) <= set(names)), found[0] if found else None)
         self.key = declared or chosen
         self.view.compile(with_ops, self.key, self.node if declared and not _holds_one(declared, known) else "")
-        self._log = StateLog(self._storage, self._fingerprint(), self.node)
+        self._log = StateLog(self._storage, self._fingerprint(), self.node, self._require_lease)
 
     def _fingerprint(self) -> str:
         """Identifies the operators and their stores; Spark's column ids differ from run to run."""
@@ -135,13 +141,37 @@ class Maintenance:
         total, held = sum(each.rows for each in found), sum(each.bytes for each in found)
         return StateFacts(total, held, self.log.bytes_until(epoch), tuple(found))
 
-    def finish(self, epoch: int, digest: str) -> None:
-        """All sinks hold the epoch: merge, and write a snapshot when it is due."""
+    def finish(self, epoch: int, digest: str) -> str:
+        """All sinks hold the epoch: merge, and begin a snapshot when it is due. Returns a warning about the last one, if it failed."""
+        warning = self._end_snapshot(epoch)
         self.view.finish(epoch)
-        if self.log.is_snapshot_due(epoch, _SNAPSHOT_EPOCHS, _SNAPSHOT_BYTES):
-            self.log.write_snapshot(epoch, digest, self.view.state(epoch), self.view.parts())
+        ready = not self.snapshots.is_busy and epoch >= self._retry_at
+        if ready and self.log.is_snapshot_due(epoch, _SNAPSHOT_EPOCHS, _SNAPSHOT_BYTES):
+            self._begin_snapshot(epoch, digest)
+        return warning
+
+    def _begin_snapshot(self, epoch: int, digest: str) -> None:
+        """Write a snapshot beside the next epochs, which keep half of the cores."""
+        parts, tasks = self.view.parts(), self.view.bridge.spark.sparkContext.defaultParallelism // 2
+        rows = self.view.pin(epoch).coalesce(max(1, tasks))
+        self.snapshots.start(lambda: self.log.write_snapshot(epoch, digest, rows, parts))
+
+    def _end_snapshot(self, epoch: int) -> str:
+        """Free the version of a snapshot that has ended."""
+        ended, failure = self.snapshots.take()
+        if not ended:
+            return ""
+        self.view.unpin()
+        if failure is None:
+            self.log.count_again()
+            return ""
+        self._retry_at = epoch + _RETRY_EPOCHS
+        reason = str(failure).partition("\n")[0]
+        return f"query `{self.node}`: no snapshot of its state was written, and it is tried again in {_RETRY_EPOCHS} epochs: {reason}"
 
     def close(self) -> None:
+        """Wait for a snapshot that is being written, and free everything."""
+        self.snapshots.wait()
         self.view.close()
 
 

@@ -37,6 +37,8 @@ class View:
         self._merging: dict[str, Piece] = {}
         self.versions: dict[int, Version] = {}
         self._slots: dict[str, Rdd] = {}
+        self._pinned: Version = {}
+        """The version that a snapshot is written from."""
         self._last_bytes = 0
         self._sizes: dict[int, int] = {}
         """The id of a fragment → its bytes; they do not change."""
@@ -151,6 +153,18 @@ class View:
     def empty_version(self) -> Version:
         return self.stored_rows.empty_version()
 
+    def pin(self, epoch: int) -> DataFrame:
+        """The rows of all stores after an epoch. They stay, whatever later epochs merge and free, until `unpin`."""
+        self._pinned = self.versions[epoch]
+        return self.state(epoch)
+
+    def unpin(self) -> None:
+        pinned, self._pinned = self._pinned, {}
+        kept = {int(rdd.id()) for version in self.versions.values() for rdds in version.values() for rdd in rdds}
+        for rdd in (rdd for rdds in pinned.values() for rdd in rdds):
+            if int(rdd.id()) not in kept:
+                rdd.unpersist(False)
+
     def adopt(self, epoch: int, version: Version) -> None:
         """Continue from stored rows."""
         self.versions = {epoch: version}
@@ -160,7 +174,7 @@ class View:
         before = [rdd for number, version in self.versions.items() for rdds in version.values() for rdd in rdds]
         held = [rdd for slot, rdd in self._slots.items() if slot.startswith("piece:") or slot == "arrivals"]
         self.versions = {epoch: {name: self._merged(name, fragments) for name, fragments in self.versions[epoch].items()}}
-        kept = {int(rdd.id()) for rdds in self.versions[epoch].values() for rdd in rdds}
+        kept = {int(rdd.id()) for version in (self.versions[epoch], self._pinned) for rdds in version.values() for rdd in rdds}
         for rdd in {int(rdd.id()): rdd for rdd in (*before, *held)}.values():
             if int(rdd.id()) not in kept:
                 rdd.unpersist(False)
@@ -178,8 +192,8 @@ class View:
 
     def close(self) -> None:
         """Free all held rows."""
-        for version in self.versions.values():
+        for version in (*self.versions.values(), self._pinned):
             for rdds in version.values():
                 for rdd in rdds:
                     rdd.unpersist(False)
-        self.versions, self._slots = {}, {}
+        self.versions, self._slots, self._pinned = {}, {}, {}

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cached_property, reduce
+from functools import cached_property, partial, reduce
 from pathlib import Path
 from typing import Any
 
@@ -129,9 +129,10 @@ class Lowering:
     def _prepared(self, plan: QueryPlan, stream: DataFrame, feeds: Mapping[str, Feed]) -> Maintenance:
         """What keeps the root's result up to date, compiled."""
         partitions = int(self.spark.conf.get("spark.sql.shuffle.partitions") or 1)
-        storage, root = self.checkpoint.incremental(plan.name), plan.root
+        storage, root, lease = self.checkpoint.incremental(plan.name), plan.root, self.checkpoint.require_lease
+        relate = partial(self._relate, plan)
         try:
-            kept = Maintenance(plan.name, stream, feeds, lambda tables: self._relate(plan, tables), storage, partitions, final=plan.final)
+            kept = Maintenance(plan.name, stream, feeds, relate, storage, partitions, final=plan.final, require_lease=lease)
             kept.prepare(root.options.primary_key, [sink.options.primary_key for sink in plan.sinks if root.name in sink.inputs])
         except Refused as refused:
             _require(Refusal(refused.reason, refused.origin), root)
