@@ -48,7 +48,7 @@ check: .make/dev ## The quick lane: everything that needs no JVM
 
 chaos: .make/dev ## Kill workers, drivers and servers KILLS=50 times; SEED=… repeats a run
 	@seed=$(or $(SEED),$$(date +%s)); echo "SEED=$$seed KILLS=$(KILLS)"; \
-	 MILLSTREAM_KILLS=$(KILLS) MILLSTREAM_SEED=$$seed $(BIN)/pytest -s tests/chaos tests/conformance/test_killed.py tests/conformance/test_debezium.py
+	 MILLSTREAM_KILLS=$(KILLS) MILLSTREAM_SEED=$$seed $(BIN)/pytest -s tests/chaos tests/conformance/test_killed.py tests/conformance/test_debezium.py tests/engine/incremental/test_killed_servers.py
 
 fuzz-sql: .make/dev ## Compare COUNT=200 random queries, kept up to date, with Spark's batch answers; SEED=… repeats a run
 	@seed=$(or $(SEED),$$(date +%s)); echo "SEED=$$seed COUNT=$(or $(COUNT),200)"; $(BIN)/python -m tests.sql.random $$seed $(or $(COUNT),200)

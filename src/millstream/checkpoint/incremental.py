@@ -114,6 +114,12 @@ class IncrementalState:
         found = self.entry("snapshots", snapshot)
         return found is not None and self.storage.exists(found.path) and self.storage.size(found.path) == found.bytes
 
+    def holds(self, epochs: range) -> bool:
+        """Whether epochs can be repeated: their results are written, and the state before them."""
+        logged, first = set(self.epochs("log")), epochs[0]
+        base = max((number for number in self.epochs("snapshots") if number < first), default=-1)
+        return logged.issuperset(range(base + 1, epochs.stop))
+
     def epochs(self, kind: Kind) -> list[int]:
         names = self.storage.names(kind)
         return sorted(int(name.removesuffix(".json")) for name in names if name.endswith(".json") and not name.startswith("."))

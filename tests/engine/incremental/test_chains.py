@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from millstream.connectors.memory.sink import MemorySink
+from millstream.errors import RunError
 from millstream.observe.report import Report
 from millstream.plan.topology import Topology
 
@@ -84,3 +85,22 @@ def test_transforms_are_kept_up_to_date_too(
         left = {old for old in left if old[0] != values[0]} if op != "d" else left - {values}
         left |= {values} if op != "d" else set()
     assert left == table
+
+
+def test_a_refusal_points_at_the_node_whose_text_is_refused(pipeline: Callable[..., Topology], run: Callable[..., Report]) -> None:
+    topology = pipeline("""
+        sources: {t: {type: memory, rows: [{k: a, v: 1}]}}
+        transforms:
+          upper:
+            type: sql
+            sql: |
+              SELECT k, max(v) AS m
+              FROM t GROUP BY k
+              HAVING max(v) > rand()
+          lower: {type: sql, sql: "SELECT m, count(*) AS n FROM upper GROUP BY m"}
+        sinks: {out: {type: memory, from: lower}}
+    """)
+    with pytest.raises(RunError) as caught:
+        run(topology)
+    (found,) = caught.value.diagnostics
+    assert (found.code, found.node, found.span and found.span.line) == ("MS030", "upper", 9)

@@ -9,15 +9,13 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import signal
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.engine.incremental.sabotage import SNAPSHOT, STEPS, kill
 
 from millstream import committed_files
 from millstream.engine.incremental.maintenance import Maintenance
@@ -25,7 +23,6 @@ from millstream.observe.report import Report
 from millstream.spec.files import load_pipeline
 
 pytestmark = pytest.mark.spark
-STEPS = ["computed", "logged", "between-sinks", "before-spark", "snapshot"]
 PIPELINE = """
 sources:
   t:
@@ -37,37 +34,6 @@ sinks:
   one: {type: file, from: q, path: out/one, format: json}
   two: {type: file, from: q, path: out/two, format: json}
 """
-# ends the process at a chosen step of a chosen epoch; the product itself has no such switch
-SABOTAGE = """
-import os, signal, sys
-from millstream.connectors.file.sink import FileSinkRun
-from millstream.checkpoint.incremental import IncrementalState
-from millstream.engine.epoch.loop import EpochLoop
-from millstream.engine.incremental import maintenance
-from millstream.engine.incremental.maintenance import Maintenance
-maintenance._SNAPSHOT_EPOCHS = 1
-where, number = sys.argv[1], int(sys.argv[2])
-write, commit, run, put = Maintenance.write, FileSinkRun.commit, EpochLoop._run, IncrementalState.put
-def die():
-    os.kill(os.getpid(), signal.SIGKILL)
-def written(self, epoch, digest):
-    if where == "computed" and epoch == number: die()
-    write(self, epoch, digest)
-    if where == "logged" and epoch == number: die()
-def committed(self, work, epoch):
-    commit(self, work, epoch)
-    if where == "between-sinks" and epoch.number == number and epoch.sink == "one": die()
-def ran(self, frame, n):
-    run(self, frame, n)
-    if where == "before-spark" and n == number: die()
-def counted(self, entry):
-    if where == "snapshot" and (entry.kind, entry.epoch) == ("snapshots", number): die()
-    return put(self, entry)
-Maintenance.write, FileSinkRun.commit, EpochLoop._run, IncrementalState.put = written, committed, ran, counted
-sys.argv = ["millstream", "run", "p.yaml", "--profile", "short"]
-from millstream.cli import main
-main()
-"""
 ROWS = [{"k": "abc"[i % 3], "id": i, "v": i % 4, "d": 0.1 * i + 1e6 * (i % 2)} for i in range(60)]
 
 
@@ -77,15 +43,15 @@ def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("killed")
     (folder / "p.yaml").write_text(PIPELINE)
     (folder / "in").mkdir()
-    for number in range(6):
+    for number in range(5):
         path = folder / f"in/{number}.json"
-        path.write_text("".join(json.dumps(row) + "\n" for row in ROWS[number * 10 : number * 10 + 10]))
+        path.write_text("".join(json.dumps(row) + "\n" for row in ROWS[number * 12 : number * 12 + 12]))
         os.utime(path, (1_700_000_000 + number, 1_700_000_000 + number))
     for epoch, step in enumerate(STEPS):
-        done = subprocess.run([sys.executable, "-c", SABOTAGE, step, str(epoch)], cwd=folder, capture_output=True, timeout=400, check=False)
-        assert done.returncode == -signal.SIGKILL, done.stderr.decode()[-2000:]
-    uncounted = list((folder / ".millstream/p/_millstream/incremental/q/snapshots").glob("4-*"))
-    assert uncounted and not uncounted[0].with_name("4.json").exists()
+        kill(folder, step, epoch)
+    kill(folder, SNAPSHOT, len(STEPS) - 1)  # the epoch that is repeated
+    (half,) = (folder / ".millstream/p/_millstream/incremental/q/snapshots").iterdir()
+    assert half.is_dir() and half.name.startswith(f"{len(STEPS) - 1}-")
     return folder
 
 

@@ -136,7 +136,10 @@ class PostgresSinkRun(PostgresDeliveryRun):
             raise RunError(Diagnostic("MS118", message, help="add `primary_key: COLUMN` to it: columns that no two of its rows share"))
         if self.sink.mode is None and mode == "append" and op_of(columns):
             message = f"sink `{self.context.name}` receives a changelog, but its rows have no primary key"
-            help_ = "add `primary_key: COLUMN`, columns that no two of its rows share; or `mode: append`, to store the changes themselves"
+            help_ = (
+                "add `primary_key: COLUMN`, columns that no two of its rows share; or `mode: append`, to store the changes themselves; "
+                "a query of bounded inputs returns plain rows with `emit: final`, and one with GROUP BY window(…) when a window has closed"
+            )
             raise RunError(Diagnostic("MS118", message, help=help_))
         return mode
 

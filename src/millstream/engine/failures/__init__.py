@@ -30,6 +30,7 @@ _BEFORE_COMPONENTS: tuple[Recogniser, ...] = (
     user_code.dead_worker,
     user_code.unstarted_worker,
     machine.memory,
+    machine.lost_rows,
     machine.disk,
 )
 _AFTER_COMPONENTS: tuple[Recogniser, ...] = (machine.file_system, sql.failed_row, sql.rejected_plan, machine.network)

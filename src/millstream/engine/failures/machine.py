@@ -32,6 +32,14 @@ def memory(text: str, scene: Scene) -> Diagnostic | None:
     return _at(scene, Diagnostic("MS155", "Spark's JVM ran out of memory", help=MEMORY_HELP))
 
 
+def lost_rows(text: str, scene: Scene) -> Diagnostic | None:
+    """An executor died with the rows of an incremental query that it held. A restart reads them back from the checkpoint."""
+    if "CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND" not in text:
+        return None
+    message = f"`{scene.where}` lost rows of its state, probably because an executor died; they are read back from the checkpoint"
+    return _at(scene, Diagnostic("MS069", message))
+
+
 def disk(text: str, scene: Scene) -> Diagnostic | None:
     """A full disk, or a path without permission."""
     name = f"`{scene.where}`" if scene.current else "the pipeline"

@@ -135,7 +135,9 @@ class Lowering:
             kept = Maintenance(plan.name, stream, feeds, relate, storage, partitions, final=plan.final, require_lease=lease)
             kept.prepare(root.options.primary_key, [sink.options.primary_key for sink in plan.sinks if root.name in sink.inputs])
         except Refused as refused:
-            _require(Refusal(refused.reason, refused.origin), root)
+            texts = {str(getattr(node.component, "sql", "")): node for node in plan.maintained}
+            found = refused.origin
+            _require(Refusal(refused.reason, found), texts.get(found.text, root) if found else root)
             raise
         return kept
 

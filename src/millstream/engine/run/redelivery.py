@@ -73,6 +73,8 @@ class Redelivery:
                     self.tick()
         finally:
             loop.query.clear()
+            if stream.maintenance is not None:
+                stream.maintenance.close()
             if handle.isActive:  # interrupted: no epoch may run without the lease
                 handle.stop()
         if loop.status.refused:

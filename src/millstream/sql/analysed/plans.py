@@ -163,18 +163,18 @@ def _subqueries(expression: Expression) -> Iterator[tuple[Expression, Plan]]:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """A position in the text that Spark has parsed: line and column from 1, and the text before it in the line."""
+    """A position in a text that Spark has parsed: line and column from 1."""
 
     line: int
     column: int
-    before: str
+    text: str
 
     def within(self, text: str) -> tuple[int, int] | None:
         """Line and column in the user's text, if both are the same up to there."""
-        lines = text.splitlines()
+        lines, before = text.splitlines(), self.text.splitlines()[self.line - 1][: self.column - 1]
         if self.line > len(lines):
             return None
-        return (self.line, self.column) if lines[self.line - 1].startswith(self.before) else None
+        return (self.line, self.column) if lines[self.line - 1].startswith(before) else None
 
 
 def origin(node: Plan | Expression) -> Origin | None:
@@ -182,4 +182,4 @@ def origin(node: Plan | Expression) -> Origin | None:
     if not (found.line().isDefined() and found.startPosition().isDefined() and found.sqlText().isDefined()):
         return None
     line, column = int(found.line().get()), int(found.startPosition().get())
-    return Origin(line, column + 1, str(found.sqlText().get()).splitlines()[line - 1][:column])
+    return Origin(line, column + 1, str(found.sqlText().get()))
