@@ -12,7 +12,7 @@ from tests.engine.incremental.keeper import Keeper, Rows, applied
 
 from millstream.checkpoint.incremental import IncrementalState
 from millstream.clients.storage import LocalStorage
-from millstream.engine.incremental import maintenance
+from millstream.engine.incremental import maintenance, view
 from millstream.engine.incremental.view import View
 from millstream.errors import RunError
 
@@ -133,3 +133,15 @@ def test_many_epochs_merge_and_stay_right(spark: SparkSession, tmp_path: Path) -
     changes = [keeper.step(epoch, t=[("a" if epoch % 2 else "b", epoch, 1)]) for epoch in range(12)]
     assert applied(changes, key=(0,)) == Counter({(6, 2): 1})
     assert all(len(fragments) <= 9 for fragments in keeper.kept.view.versions[11].values())
+
+
+def test_a_large_store_is_not_merged_for_a_few_rows(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(view, "_FRAGMENTS", 2)
+    keeper, ids = Keeper(spark, "SELECT k, sum(v) AS s FROM t GROUP BY k HAVING sum(v) > 0", tmp_path), []
+    for epoch in range(14):
+        keeper.apply(keeper.step(epoch, t=[("k0", 1, 1)] if epoch else [(f"k{number}", 1, 1) for number in range(100)]))
+        (fragments,) = keeper.kept.view.versions[epoch].values()
+        ids.append([int(rdd.id()) for rdd in fragments])
+    assert keeper.result == Counter({("k0", 14): 1} | {(f"k{number}", 1): 1 for number in range(1, 100)})
+    assert len({first for first, *_ in ids[3:]}) == 1, "the 100 groups were merged again"
+    assert max(map(len, ids)) <= 5

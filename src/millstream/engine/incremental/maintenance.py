@@ -97,7 +97,7 @@ class Maintenance:
         `time_ms`: the time at which the epoch was planned first.
         """
         if epoch - 1 not in self.view.versions:
-            self.view.adopt(epoch - 1, self._restored(epoch - 1))
+            self.view.adopt(epoch - 1, self._restored(epoch - 1), self._kept)
         entry = self.log.entry(epoch, digest)
         if entry is None:
             return self.view.step(epoch, frame, ends=ends, time_ms=time_ms)
@@ -144,7 +144,7 @@ class Maintenance:
     def finish(self, epoch: int, digest: str) -> str:
         """All sinks hold the epoch: merge, and begin a snapshot when it is due. Returns a warning about the last one, if it failed."""
         warning = self._end_snapshot(epoch)
-        self.view.finish(epoch)
+        self.view.finish(epoch, self._changed)
         ready = not self.snapshots.is_busy and epoch >= self._retry_at
         if ready and self.log.is_snapshot_due(epoch, _SNAPSHOT_EPOCHS, _SNAPSHOT_BYTES):
             self._begin_snapshot(epoch, digest)

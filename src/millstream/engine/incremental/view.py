@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from millstream.checkpoint.incremental import Part
 from millstream.engine.incremental.arrivals import Feed
 from millstream.engine.incremental.compilation import Compilation, Encode, Relate
+from millstream.engine.incremental.levels import Levels
 from millstream.engine.incremental.operators.base import Operator
 from millstream.engine.incremental.operators.inputs import FixedRows
 from millstream.engine.incremental.stored_rows import StoredRows, Version
@@ -21,7 +22,7 @@ from millstream.engine.incremental.weights import WEIGHT, consolidated, repeated
 from millstream.sql.catalyst.bridge import Bridge, Rdd
 
 _FRAGMENTS = 8
-"""A store with more fragments is merged."""
+"""The fragments of so many epochs are merged into one."""
 _LARGE_BYTES = 2 << 20
 """After an epoch that added more, the next one runs with generated code."""
 
@@ -37,6 +38,7 @@ class View:
         self._merging: dict[str, Piece] = {}
         self.versions: dict[int, Version] = {}
         self._slots: dict[str, Rdd] = {}
+        self._levels = Levels()
         self._pinned: Version = {}
         """The version that a snapshot is written from."""
         self._last_bytes = 0
@@ -165,12 +167,18 @@ class View:
             if int(rdd.id()) not in kept:
                 rdd.unpersist(False)
 
-    def adopt(self, epoch: int, version: Version) -> None:
-        """Continue from stored rows."""
+    def adopt(self, epoch: int, version: Version, rows: Mapping[str, int] | None = None) -> None:
+        """Continue from stored rows. `rows` is their number for each store, if it is known."""
         self.versions = {epoch: version}
+        for name, (fragment,) in version.items() if rows is not None else ():
+            self._levels.merge((), fragment, rows.get(name, 0) if rows else 0)
 
-    def finish(self, epoch: int) -> None:
-        """Forget what only this epoch or earlier versions needed, and merge stores with many fragments."""
+    def finish(self, epoch: int, changed: Mapping[str, int] | None = None) -> None:
+        """Forget what only this epoch or earlier versions needed, and merge fragments of many epochs. `changed` is the number of rows that
+        the epoch has added to each store, if it is known.
+        """
+        for name, fragments in self.versions[epoch].items():
+            self._levels.add(fragments[-1], changed[name] if changed is not None else None)
         before = [rdd for number, version in self.versions.items() for rdds in version.values() for rdd in rdds]
         held = [rdd for slot, rdd in self._slots.items() if slot.startswith("piece:") or slot == "arrivals"]
         self.versions = {epoch: {name: self._merged(name, fragments) for name, fragments in self.versions[epoch].items()}}
@@ -181,14 +189,16 @@ class View:
         self._slots = {}
 
     def _merged(self, name: str, fragments: tuple[Rdd, ...]) -> tuple[Rdd, ...]:
-        if len(fragments) <= _FRAGMENTS:
+        count = self._levels.due(fragments, _FRAGMENTS)
+        if not count:
             return fragments
+        older, newer = fragments[:-count], fragments[-count:]
         if name not in self._merging:
             self._merging[name] = Tracing(self.bridge, self._partitions).piece_over(self._compiled.schemas[name], consolidated)
         piece = self._merging[name]
-        rows = self.bridge.hold_copies(piece.output, self._run(piece, self.bridge.union_rdd(list(fragments), self._partitions)))
-        rows.count()  # a job of its own: only then can the fragments be forgotten
-        return (rows,)
+        rows = self.bridge.hold_copies(piece.output, self._run(piece, self.bridge.union_rdd(list(newer), self._partitions)))
+        self._levels.merge(newer, rows, int(rows.count()))  # a job of its own: only then can the fragments be forgotten
+        return (*older, rows)
 
     def close(self) -> None:
         """Free all held rows."""
