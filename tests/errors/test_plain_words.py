@@ -169,12 +169,18 @@ def test_a_long_password_is_hidden_wherever_it_stands() -> None:
     assert Redactor([Secret("hunter2hunter2")])('xhunter2hunter2x database "hunter2hunter2"') == 'x***x database "***"'
 
 
-def test_a_task_without_memory_is_told_as_such() -> None:
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Job aborted: java.lang.OutOfMemoryError: Requested array size exceeds VM limit",
+        "org.apache.spark.memory.SparkOutOfMemoryError: [AGGREGATE_OUT_OF_MEMORY] No enough memory for aggregation",
+    ],
+)
+def test_a_task_without_memory_is_told_as_such(text: str) -> None:
     from millstream.engine.failures import Translator
     from millstream.secrets import Redactor
 
-    error = RuntimeError("Job aborted: java.lang.OutOfMemoryError: Requested array size exceeds VM limit")
-    (found,) = Translator([], "p", Redactor([])).translate(error, "q").diagnostics
+    (found,) = Translator([], "p", Redactor([])).translate(RuntimeError(text), "q").diagnostics
     assert found.code == "MS155" and "settings.driver_memory" in found.help
 
 
