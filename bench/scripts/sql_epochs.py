@@ -17,8 +17,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from millstream.clients.storage import LocalStorage
 from millstream.engine.incremental.arrivals import Feed, arrivals
+from millstream.engine.incremental.compilation import query_over
 from millstream.engine.incremental.maintenance import Maintenance
-from millstream.engine.incremental.view import query_over
 from millstream.engine.sessions import INCREMENTAL
 from millstream.jvm.session import SessionOptions, begin
 

@@ -197,4 +197,4 @@ def test_rows_are_leaves(bridge: Bridge) -> None:
     assert bridge.is_partitioned_by(bridge.physical(bridge.frame(keyed)), "id", 2)
     held = [bridge.hold(output, rdd), bridge.hold_copies(output, rdd)]
     assert all(len(rows(bridge, bridge.leaf(output, each))) == 3 for each in held)
-    assert bridge.held_bytes(held) > 0
+    assert sum(bridge.held_sizes({int(rdd.id()) for rdd in held}).values()) > 0

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
+from millstream.checkpoint.incremental import IncrementalState
 from millstream.checkpoint.layout import OWN, Checkpoint, damage_at
 from millstream.clients.storage import Storage
 from millstream.errors import RunError
@@ -25,12 +28,13 @@ _KINDS = {
 
 @dataclass(frozen=True, slots=True)
 class Operator:
-    """One of Spark's stateful operators, as its metadata describes it."""
+    """One of Spark's stateful operators, as its metadata describes it, or an operator of an incremental query."""
 
     id: int
     name: str
     stores: tuple[str, ...]
     partitions: int
+    """0 if the rows can be in any number of partitions."""
     bytes: int
     properties: Any = None
     """For process functions: the names of their state variables."""
@@ -92,9 +96,20 @@ def operators(query: Storage) -> tuple[Operator, ...]:
 
 def _query(checkpoint: Checkpoint, name: str) -> StoredQuery:
     query = checkpoint.query(name)
-    return StoredQuery(
-        name, query.last_planned(), query.last_committed(), checkpoint.finished_at(name), query.storage.size(), operators(query.storage)
-    )
+    kept = checkpoint.incremental(name)
+    found = (*operators(query.storage), *_incremental(IncrementalState(kept), query.last_committed()))
+    size = query.storage.size() + kept.size()
+    return StoredQuery(name, query.last_planned(), query.last_committed(), checkpoint.finished_at(name), size, found)
+
+
+def _incremental(state: IncrementalState, committed: int) -> Iterator[Operator]:
+    """The operators of an incremental query that keep rows."""
+    if committed < 0 or not state.storage.names("log"):
+        return
+    for number, stores in groupby(state.sizes(committed), key=lambda store: store.number):
+        found = list(stores)
+        names, rows, size = tuple(store.name for store in found), sum(store.rows for store in found), sum(store.bytes for store in found)
+        yield Operator(number, f"incremental {found[0].operator}", names, 0, size, rows=rows)
 
 
 def _operator(query: Storage, id_: int) -> Operator:

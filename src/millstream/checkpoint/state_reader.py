@@ -65,7 +65,10 @@ def _with_row_counts(spark: SparkSession, query: StoredQuery, checkpoint: QueryC
     if query.committed < 0:
         return query
     known = [
-        replace(operator, rows=sum(part.frame.count() for part in _parts(spark, checkpoint.url, operator))) for operator in query.operators
+        operator
+        if operator.rows is not None
+        else replace(operator, rows=sum(part.frame.count() for part in _parts(spark, checkpoint.url, operator)))
+        for operator in query.operators
     ]
     return replace(query, operators=tuple(known))
 

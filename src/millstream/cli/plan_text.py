@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from millstream.plan import types
 from millstream.plan.branches import branches_of
-from millstream.plan.components import Sink
+from millstream.plan.components import Expiring, Sink
 from millstream.plan.nodes import AnyNode, TransformNode
 from millstream.plan.paths import path_to_sink, paths_to_root, reads_of, tables_beside
 from millstream.plan.run_options import checkpoint_of
@@ -14,7 +14,7 @@ from millstream.rules.real_time import promise
 from millstream.secrets import mask_option
 
 if TYPE_CHECKING:
-    from millstream.engine.offline.preview import PlanView, QueryView
+    from millstream.engine.offline.preview import OperatorView, PlanView, QueryView
     from millstream.plan.cutting import QueryPlan
     from millstream.plan.settings import Settings
     from millstream.plan.topology import Connection, Topology
@@ -38,9 +38,7 @@ def document(seen: PlanView) -> dict[str, Any]:
                 "sinks": [node.name for node in query.plan.sinks],
                 "guarantees": guarantees(query.plan, seen.topology.settings),
                 "runs": {node.name: runs_as(node) for node in query.plan.nodes if node.kind == "transform"},
-                "operators": [
-                    {"kind": each.kind, "inputs": each.inputs, "key": each.key, "keeps": list(each.keeps)} for each in query.operators
-                ],
+                "operators": [_operator(each) for each in query.operators],
                 "result_key": list(query.key) if query.key is not None else None,
                 "stateful": [node.name for node in query.plan.above if node.stateful],
                 "output_mode": query.plan.output_mode,
@@ -57,6 +55,18 @@ def document(seen: PlanView) -> dict[str, Any]:
             for each in seen.topology.connections
         },
         "findings": [finding.as_dict() for finding in seen.findings],
+    }
+
+
+def _operator(operator: OperatorView) -> dict[str, Any]:
+    return {
+        "kind": operator.kind,
+        "inputs": operator.inputs,
+        "key": operator.key,
+        "keeps": list(operator.keeps),
+        "cost": operator.cost,
+        "mb_per_million_rows": list(operator.row_bytes),
+        "bounded_by": operator.bounded_by or None,
     }
 
 
@@ -150,16 +160,40 @@ def _incremental(query: QueryView) -> list[str]:
         (
             names.get(each.kind, each.kind).format(each.inputs),
             f"by {each.key}" if each.key else "",
-            f"keeps {' and '.join(each.keeps)}" if each.keeps else "",
+            f"computes {each.cost}" if each.keeps else "",
+            _keeps(each),
         )
         for each in query.operators
     ]
-    widths = [max((len(row[place]) for row in shown), default=0) for place in range(2)]
-    lines += [f"    {kind:<{widths[0]}}  {key:<{widths[1]}}  {keeps}".rstrip() for kind, key, keeps in shown]
+    widths = [max((len(row[place]) for row in shown), default=0) for place in range(3)]
+    lines += [f"    {kind:<{widths[0]}}  {key:<{widths[1]}}  {cost:<{widths[2]}}  {keeps}".rstrip() for kind, key, cost, keeps in shown]
     if query.operators:
         key = f"by {', '.join(query.key)}" if query.key else "of one row" if query.key is not None else "of whole rows"
-        lines.append(f"    {'result':<{widths[0]}}  changes {key}")
+        lines += [f"    {'result':<{widths[0]}}  changes {key}", *_growth(query)]
     return lines
+
+
+def _keeps(operator: OperatorView) -> str:
+    """What an operator keeps, with its estimated size."""
+    if operator.bounded_by == "one row":
+        return "keeps one row"
+    stores = [f"{words} ({size} MB per million)" for words, size in zip(operator.keeps, operator.row_bytes, strict=False)]
+    return f"keeps {' and '.join(stores or operator.keeps)}" if operator.keeps else ""
+
+
+def _growth(query: QueryView) -> list[str]:
+    """What grows without bound, or what bounds it."""
+    keeping = [each for each in query.operators if each.keeps]
+    if not keeping:
+        return []
+    growing = [each for each in keeping if not each.bounded_by]
+    if not growing:
+        bounds = dict.fromkeys(name for each in keeping if each.bounded_by != "one row" for name in each.bounded_by.split(", "))
+        return [f"    bounded: it keeps rows of {' and '.join(bounds)}"] if bounds else []
+    inputs = ", ".join(dict.fromkeys(each.inputs for each in growing))
+    nodes = [node.name for node in query.plan.maintained if isinstance(node.component, Expiring) and node.component.ttl is None]
+    fed = [name for name in nodes if any(above in query.plan.feeding for above in query.plan.node(name).inputs)]
+    return [f"    grows without bound with {inputs}" + (f"; `ttl` on {' and '.join(fed)} bounds it" if fed else "")]
 
 
 def _columns(seen: PlanView) -> list[str]:

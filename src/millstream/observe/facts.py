@@ -32,6 +32,20 @@ class WatermarkFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class OperatorFacts:
+    """What one operator of an incremental query keeps."""
+
+    kind: str
+    key: str
+    """The columns by which it works; empty if it works row by row."""
+    rows: int
+    bytes: int
+    """In memory, and on the local disks for what does not fit."""
+    changed: int
+    """Rows that it added and removed in the last epoch."""
+
+
+@dataclass(frozen=True, slots=True)
 class StateFacts:
     """The state of a query."""
 
@@ -40,6 +54,8 @@ class StateFacts:
     memory_bytes: int
     disk_bytes: int | None = None
     """Size of the state's files, if the state store reports it."""
+    operators: tuple[OperatorFacts, ...] = ()
+    """Of an incremental query: those that keep rows."""
 
     def __str__(self) -> str:
         return f"{plural(self.rows, 'row')}, {self.memory_bytes >> 20:,} MB"

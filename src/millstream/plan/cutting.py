@@ -11,11 +11,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
-from millstream.plan.components import OutputMode, Windowed
+from millstream.plan.components import Expiring, OutputMode, Windowed
 from millstream.plan.declarations import UserFunction
 from millstream.plan.error_policy import dead_letter_sink_of
 from millstream.plan.lookup_tables import fills
 from millstream.plan.nodes import AnyNode, SinkNode, SourceNode, StreamNode, TransformNode
+from millstream.plan.options import Duration
 from millstream.plan.topology import Topology
 
 
@@ -85,6 +86,10 @@ class QueryPlan:
         """The nodes that the maintained ones read, and that are not maintained."""
         own = {node.name for node in self.maintained}
         return tuple(dict.fromkeys(name for node in self.maintained for name in node.inputs if name not in own))
+
+    def ttls_of(self, name: str) -> tuple[Duration | None, ...]:
+        """How long the maintained nodes keep the rows of a node that feeds them; None: for ever."""
+        return tuple(dict.fromkeys(ttl_of(node) for node in self.maintained if name in node.inputs))
 
     @cached_property
     def clocks(self) -> tuple[StreamNode, ...]:
@@ -244,6 +249,10 @@ def root_of(topology: Topology, name: str) -> AnyNode:
 
 def _reads(node: StreamNode, name: str) -> int:
     return node.component.reads(name, node.isolates) if isinstance(node, TransformNode) else 1
+
+
+def ttl_of(node: StreamNode) -> Duration | None:
+    return node.component.ttl if isinstance(node.component, Expiring) else None
 
 
 def _is_incremental(node: StreamNode) -> bool:

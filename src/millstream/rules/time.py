@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from millstream.errors import Diagnostic, nearest
 from millstream.plan.changelog import OPS
-from millstream.plan.components import Windowed
+from millstream.plan.components import Expiring, Windowed
 from millstream.plan.nodes import AnyNode, SourceNode, TransformNode
 from millstream.plan.schemas import Schemas
 from millstream.plan.topology import Topology
@@ -105,6 +105,20 @@ def only_stateful_nodes_have_late_rows(topology: Topology, schemas: Schemas) -> 
                 if getattr(node.component, option) is not None:
                     message = f"`{node.name}` waits for nothing, so no row can be late"
                     yield Diagnostic("MS006", message, node.place(option), help=f"remove `{option}`", node=node.name)
+
+
+def only_incremental_nodes_have_a_ttl(topology: Topology, schemas: Schemas) -> Iterator[Diagnostic]:
+    for node in topology.transforms:
+        if not isinstance(node.component, Expiring) or node.component.ttl is None:
+            continue
+        above = [each.name for each in topology.up_to(node.name)[:-1] if _is_incremental(each) or _updates(each)]
+        if not node.component.incremental:
+            message = f"`{node.name}` is not incremental, so it keeps no rows that `ttl` could remove"
+            help_ = "remove `ttl`; docs/sql.md says which nodes are incremental"
+            yield Diagnostic("MS006", message, node.place("ttl"), help=help_, node=node.name)
+        elif above:
+            message = f"`ttl` of `{node.name}` would apply to rows of `{above[0]}`, which are kept up to date themselves"
+            yield Diagnostic("MS030", message, node.place("ttl"), help=f"set `ttl` on `{above[0]}`", node=node.name)
 
 
 def _nodes_without_time(topology: Topology, name: str) -> list[str]:

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from millstream.keyed.keys import key_problems, split_null_keys, with_rejects
 from millstream.plan.changelog import OP
-from millstream.plan.components import NodeContext, OutputMode, Problem, Transform
+from millstream.plan.components import Expiring, NodeContext, OutputMode, Problem
 from millstream.plan.expressions import quote_column
 from millstream.plan.options import Columns
 from millstream.sql.catalyst.bridge import Bridge
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-class Aggregate(Transform):
+class Aggregate(Expiring):
     """Aggregates rows per key, without an end. Each epoch emits the new totals of the keys that it touched, as a changelog: `_op` is
     `u`, and the key identifies the row, so that a sink with a primary key holds the totals. The state has one row per key. Over a
     changelog, or over another node that keeps state, the totals are kept up to date as SQL is: `docs/sql.md`.
@@ -56,11 +56,13 @@ class Aggregate(Transform):
 
     @property
     def incremental(self) -> bool:
-        return self._over_changes or self._over_state
+        return self._over_changes or self._over_state or self.ttl is not None
 
     @property
     def why_incremental(self) -> str:
-        return "an input is a changelog" if self._over_changes else "totals over a node that keeps state" if self._over_state else ""
+        if self._over_changes or self._over_state:
+            return "an input is a changelog" if self._over_changes else "totals over a node that keeps state"
+        return "its rows expire" if self.ttl is not None else ""
 
     @property
     def result_key(self) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ from sqlglot import exp
 from millstream.errors import Diagnostic, PlanMismatchError, RunError
 from millstream.lookups.sql_functions import function_name, key_problems, table_functions_registered
 from millstream.plan.changelog import OP, OPS, kept_columns, table_of
-from millstream.plan.components import EpochTail, NamesInputs, NodeContext, OutputMode, Problem, TextPlace, TransformRun, Windowed
+from millstream.plan.components import EpochTail, Expiring, NamesInputs, NodeContext, OutputMode, Problem, TextPlace, TransformRun, Windowed
 from millstream.plan.error_policy import dead_letter_sink_of
 from millstream.plan.lookup_tables import LookupTable
 from millstream.sql.analysed import plans
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 _MULTIPLYING = re.compile(r"\b(explode|posexplode|inline|stack|json_tuple|variant_explode)(_outer)?\s*\(", re.IGNORECASE)
 
 
-class Sql(NamesInputs, EpochTail, Windowed):
+class Sql(NamesInputs, EpochTail, Windowed, Expiring):
     """Runs one `SELECT` of Spark SQL. The query names its inputs, including dots. Common table expressions, `UNION ALL` of several
     inputs, `LATERAL VIEW explode` and every function of Spark can be used; `now()` is the time of the epoch. `dynamic_table_check('t',
     value)`, `dynamic_table_get('t', key)` and `LEFT JOIN t ON …` look up rows in a `dynamic_table`.
@@ -105,7 +105,7 @@ class Sql(NamesInputs, EpochTail, Windowed):
         if kind in {"stateless", "refused"} and not (kind == "stateless" and self._multiplies):
             return kind
         applied = self._over_changes and not names_op(self.sql)
-        totals = kind == "running" and (self._over_state or self.emit == "final")
+        totals = kind == "running" and (self._over_state or self.emit == "final" or self.ttl is not None)
         return "incremental" if applied or totals else kind
 
     @property
@@ -139,6 +139,8 @@ class Sql(NamesInputs, EpochTail, Windowed):
             return ""
         if self.split.kind == "running" and self.emit == "final":
             return "its result is returned once"
+        if self.split.kind == "running" and self.ttl is not None:
+            return "its rows expire"
         if self.split.kind in {"stateless", "windowed"} and self.emit == "changes":
             return "`emit: changes`"
         refusal = self.split.refusal

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from millstream.clients.storage import LocalStorage
 from millstream.engine.incremental.arrivals import Feed, arrivals, of_weights
+from millstream.engine.incremental.compilation import query_over
 from millstream.engine.incremental.maintenance import Maintenance
-from millstream.engine.incremental.view import query_over
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -30,21 +30,23 @@ class Keeper:
         tables: Mapping[str, str] | None = None,
         partitions: int = 2,
         key: tuple[str, ...] = (),
+        feeds: Mapping[str, Feed] | None = None,
     ) -> None:
         from pyspark.sql.types import _parse_datatype_string
 
         self.spark, self.text = spark, text
         schemas = {name: _parse_datatype_string(ddl) for name, ddl in (tables or {"t": SCHEMA}).items()}
-        self.feeds: dict[str, Feed] = {name: of_weights(schema) for name, schema in schemas.items()}  # type: ignore[arg-type]  # a struct
+        weighted = {name: of_weights(schema) for name, schema in schemas.items()}  # type: ignore[arg-type]  # a struct
+        self.feeds: Mapping[str, Feed] = feeds or weighted
         first = spark.createDataFrame([], next(iter(self.feeds.values())).schema)
         self.kept = Maintenance("q", first, self.feeds, query_over(text), LocalStorage(folder), partitions)
         self.kept.prepare(key)
         self.result: Counter[tuple[Any, ...]] = Counter()
 
-    def step(self, epoch: int, *, finish: bool = True, **changes: Rows) -> Rows:
+    def step(self, epoch: int, *, finish: bool = True, time_ms: int = 0, **changes: Rows) -> Rows:
         """Run an epoch: the changes of the result, which are applied to `result`."""
         frames = {name: self.spark.createDataFrame(changes.get(name, []), feed.schema) for name, feed in self.feeds.items()}
-        rows = [tuple(row) for row in self.kept.step(arrivals(frames), epoch, f"digest {epoch}").collect()]
+        rows = [tuple(row) for row in self.kept.step(arrivals(frames), epoch, f"digest {epoch}", time_ms=time_ms).collect()]
         self.kept.write(epoch, f"digest {epoch}")
         if finish:
             self.kept.finish(epoch, f"digest {epoch}")

@@ -12,12 +12,16 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from millstream.checkpoint.incremental import Entry, IncrementalState
 from millstream.connectors.file.sink import FileSinkRun
 from millstream.connectors.postgres.sink import PostgresSinkRun
 from millstream.engine.epoch.loop import EpochLoop
+from millstream.engine.incremental import maintenance
 from millstream.engine.incremental.maintenance import Maintenance
 
 STEPS = ("computed", "logged", "between-sinks", "before-spark")
+SNAPSHOT = "snapshot"
+"""Another step: a snapshot is due after every epoch, and its rows are written."""
 FIRST = "one"
 """The sink after whose commit the process dies between sinks."""
 
@@ -47,6 +51,9 @@ def main(step: str, number: int) -> None:
         run(self, frame, epoch)
         die("before-spark", epoch)
 
+    if step == SNAPSHOT:
+        maintenance._SNAPSHOT_EPOCHS = 1
+        IncrementalState.put = _dying_put(lambda epoch: die(SNAPSHOT, epoch))  # type: ignore[method-assign]
     Maintenance.write, EpochLoop._run = written, ran  # type: ignore[method-assign]  # that is the sabotage
     for kind in (FileSinkRun, PostgresSinkRun):
         _die_after_commit(kind, lambda epoch: die("between-sinks", epoch))
@@ -54,6 +61,17 @@ def main(step: str, number: int) -> None:
     from millstream.cli import main as command
 
     command()
+
+
+def _dying_put(die: Any) -> Any:
+    put = IncrementalState.put
+
+    def counted(self: IncrementalState, entry: Entry) -> bool:
+        if entry.kind == "snapshots":
+            die(entry.epoch)
+        return put(self, entry)
+
+    return counted
 
 
 def _die_after_commit(kind: Any, die: Any) -> None:

@@ -1,4 +1,4 @@
-"""An incremental query is killed at every step of the protocol: the changes that sinks hold still describe the batch answer.
+"""An incremental query is killed at every step of the protocol, and while a snapshot is written: what sinks hold is the batch answer.
 
 Sums of floating-point numbers and ties may come out otherwise when they are computed again, and the sinks hold whole rows: a change that
 removes another row than the one that was delivered would be seen. Without the written state the result is wrong.
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.engine.incremental.sabotage import STEPS, kill
+from tests.engine.incremental.sabotage import SNAPSHOT, STEPS, kill
 
 from millstream import committed_files
 from millstream.engine.incremental.maintenance import Maintenance
@@ -49,6 +49,9 @@ def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
         os.utime(path, (1_700_000_000 + number, 1_700_000_000 + number))
     for epoch, step in enumerate(STEPS):
         kill(folder, step, epoch)
+    kill(folder, SNAPSHOT, len(STEPS) - 1)  # the epoch that is repeated
+    (half,) = (folder / ".millstream/p/_millstream/incremental/q/snapshots").iterdir()
+    assert half.is_dir() and half.name.startswith(f"{len(STEPS) - 1}-")
     return folder
 
 

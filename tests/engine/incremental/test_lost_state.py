@@ -48,11 +48,12 @@ def test_lost_rows_are_restored(
 ) -> None:
     finish, lost = Maintenance.finish, list[int]()
 
-    def finished(self: Maintenance, epoch: int, digest: str) -> None:
-        finish(self, epoch, digest)
+    def finished(self: Maintenance, epoch: int, digest: str) -> str:
+        warning = finish(self, epoch, digest)
         if epoch == 1 and not lost:
             lost.append(epoch)
             _lose_rows(spark)
+        return warning
 
     monkeypatch.setattr(Maintenance, "finish", finished)
     topology = pipeline(TEXT)

@@ -1,7 +1,8 @@
-"""What a stopped pipeline's incremental state looks like from outside: rows are shown, damage is found."""
+"""What an incremental query keeps, seen from outside: a run and the commands count it, rows are shown, damage is found."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -19,7 +20,11 @@ sinks: {out: {type: blackhole, from: q}}
 
 def test_state_is_shown_and_damage_is_found(warm: Callable[..., Done], tmp_path: Path) -> None:
     (tmp_path / "p.yaml").write_text(PIPELINE)
-    assert warm("run", "p.yaml").returncode == 0
+    ran = warm("run", "p.yaml", "--format", "json")
+    (sums,) = json.loads(ran.stdout)["nodes"]["q"]["state"]["operators"]
+    assert (sums["kind"], sums["key"], sums["rows"], sums["changed"]) == ("sums", "k", 2, 2) and sums["bytes"] > 0
+    (listed,) = json.loads(warm("checkpoint", "list", "p.yaml", "--offline", "--format", "json").stdout)["queries"][0]["operators"]
+    assert (listed["kind"], listed["rows"]) == ("incremental sums", 2) and listed["bytes"] > 0
     shown = warm("state", "show", "p.yaml", "q")
     assert '"k0":"a"' in shown.stdout.replace(" ", "") and '"k0":"b"' in shown.stdout.replace(" ", ""), shown.stdout
     assert warm("checkpoint", "verify", "p.yaml").returncode == 0

@@ -17,9 +17,9 @@ from tests.sql.random.oracle import Answer, RefusedError, Rows, WrongError, norm
 
 from millstream.clients.storage import LocalStorage
 from millstream.engine.incremental import log, maintenance, view
+from millstream.engine.incremental.compilation import query_over
 from millstream.engine.incremental.maintenance import Maintenance
 from millstream.engine.incremental.relations import Refused
-from millstream.engine.incremental.view import query_over
 
 WAYS = ("straight", "not written", "written", "restarted", "repeated", "read again", "snapshots", "large")
 """What happens in one epoch of a case: a crash before or after its changes are written, a restart before it, a second attempt in the same
@@ -60,7 +60,7 @@ class Kept:
 
     def _wanted(self, kept: Maintenance) -> list[tuple[str, ...]]:
         """One of so many cases has a sink whose key is all columns, which the engine takes if it holds a key."""
-        kinds = [str(column.attribute.dataType().catalogString()) for column in kept.view.root_step.columns]
+        kinds = [str(column.attribute.dataType().catalogString()) for column in kept.view.compilation.root_step.columns]
         return [] if self.case.seed % WIDER or any("map<" in kind for kind in kinds) else [kept.view.names]
 
     def step(self, epoch: int) -> Answer | None:

@@ -10,9 +10,9 @@ from tests.sql.random.oracle import RefusedError, Stepping, ViewMaker
 from tests.sql.random.reference import Forgetful, Growing, Recomputing
 from tests.sql.random.weighted import Weighted
 
-from millstream.engine.incremental.arrivals import arrived
+from millstream.engine.incremental.compilation import query_over, with_weights
 from millstream.engine.incremental.relations import Refused
-from millstream.engine.incremental.view import View, query_over, with_weights
+from millstream.engine.incremental.view import View
 from millstream.engine.incremental.weights import consolidated
 
 REPEATED, RESTARTED = 6, 5
@@ -51,8 +51,8 @@ class Subject(Weighted):
     def _restart(self, epoch: int) -> None:
         old, new = self.view, self._new()
         rows = old.state(epoch).localCheckpoint()
-        parts = {name: new.named_like(name, arrived(rows, new.parts, name, new.width(name))) for name in new.stores}
-        new.adopt(epoch, {name: (new.hold_store(name, consolidated(part)),) for name, part in parts.items()})
+        stored = new.stored_rows
+        new.adopt(epoch, {name: (stored.fragment(name, consolidated(stored.part(rows, name))),) for name in stored.stores})
         self.view = new
         old.close()
 

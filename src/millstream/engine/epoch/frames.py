@@ -163,12 +163,12 @@ class EpochFrames:
         """The changes of an incremental root, and the rejects that arrived with its rows. The changes are held: several readers do not
         compute them twice.
         """
-        epoch, digest, ends = self._epoch, self._entry.digest, self._entry.flushes
+        epoch, digest, ends, time_ms = self._epoch, self._entry.digest, self._entry.flushes, self._entry.time_ms
         if not self._plan.tagged:
-            return maintenance.step(arrived, epoch, digest, ends=ends)
+            return maintenance.step(arrived, epoch, digest, ends=ends, time_ms=time_ms)
         arrived = arrived.persist()
         self._persisted.append(arrived)
-        changes = maintenance.step(accepted_rows(arrived), epoch, digest, ends=ends)
+        changes = maintenance.step(accepted_rows(arrived), epoch, digest, ends=ends, time_ms=time_ms)
         rows = changes.withColumn(REJECT, F.lit(None).cast(REJECT_TYPE))
         return rows.unionByName(arrived.where(F.col(REJECT).isNotNull()).select(REJECT), allowMissingColumns=True)
 

@@ -105,7 +105,9 @@ class EpochLoop:
         facts = EpochFacts(epoch.plan.name, number, time.monotonic() - started, {}, rejected, (), (), late, watermark, lost)
         self._finish(epoch, frames, staged, facts)
         if self.maintenance is not None:
-            self.maintenance.finish(number, epoch.entry.digest)
+            self.recorder.set(epoch.plan.root.name, state=self.maintenance.facts(number))
+            if warning := self.maintenance.finish(number, epoch.entry.digest):
+                self.recorder.warn(warning)
 
     def _load_plan(self, number: int) -> PlannedEpoch:
         accepts = self.repetition.accepts and number == self.repetition.epoch

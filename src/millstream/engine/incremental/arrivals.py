@@ -25,10 +25,19 @@ class Feed:
     """Whether the last column is the weight of a row."""
     append_only: bool = True
     """Whether rows are never removed."""
+    ttl_ms: int | None = None
+    """How long a row stays after its arrival."""
+    arrives_as: str = ""
+    """The input as whose rows it arrives, if another feed has the same rows."""
 
     @property
     def is_changelog(self) -> bool:
         return not self.weighted and bool(op_of(self.schema.names))
+
+    @property
+    def keeps_rows(self) -> bool:
+        """Whether its rows are stored: to know which row a change replaces, or when a row arrived."""
+        return self.is_changelog or self.ttl_ms is not None
 
     @property
     def columns(self) -> tuple[str, ...]:

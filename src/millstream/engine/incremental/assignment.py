@@ -9,7 +9,7 @@ from typing import Any
 
 from millstream.engine.incremental.arrivals import Feed
 from millstream.engine.incremental.operators.base import Operator
-from millstream.engine.incremental.operators.inputs import FixedRows, Input, Table
+from millstream.engine.incremental.operators.inputs import FixedRows, Input, RecentRows, Table
 from millstream.engine.incremental.operators.joins import InnerJoin, KeyedJoin
 from millstream.engine.incremental.operators.keyed import Keyed
 from millstream.engine.incremental.operators.linear import Linear, Shared, UnionAll
@@ -63,7 +63,7 @@ class Assignment:
 
     def _shared(self, step: Step) -> Operator | None:
         """The operator of an equal step: a common table expression that is used twice has one state."""
-        if step.kind not in _SHARED and not (step.input and self._feeds[step.input].is_changelog):
+        if step.kind not in _SHARED and not (step.input and self._feeds[step.input].keeps_rows):
             return None
         for operator in self.operators:
             same = operator.step.kind == step.kind and len(operator.step.columns) == len(step.columns)
@@ -75,7 +75,9 @@ class Assignment:
         self._require_deterministic(step)
         if step.input:
             feed = self._feeds[step.input]
-            return Table(step, False, feed=feed) if feed.is_changelog else Input(step, feed.append_only, feed=feed)
+            if feed.is_changelog:
+                return Table(step, False, feed=feed)
+            return RecentRows(step, False, feed=feed) if feed.ttl_ms is not None else Input(step, feed.append_only, feed=feed)
         if step.kind in _FIXED:
             return FixedRows(step, True)
         if step.kind in _LIMITS:

@@ -10,27 +10,28 @@ from __future__ import annotations
 
 import io
 import uuid
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from millstream.checkpoint.incremental import Entry, IncrementalState, Kind
+from millstream.checkpoint.incremental import Entry, IncrementalState, Kind, Part
 from millstream.clients.storage import Storage
+from millstream.engine.incremental.part_counts import Counting, counted_in
 from millstream.errors import Diagnostic, RunError
 
 _SMALL_BYTES = 8 << 20
 """Changes up to this size are written by the driver: a Spark job that writes files takes some 100 ms longer."""
-Parts = tuple[tuple[str, tuple[str, ...]], ...]
+Parts = tuple[Part, ...]
 
 
 class StateLog:
     """The state of one query on disk."""
 
-    def __init__(self, storage: Storage, plan: str, query: str) -> None:
-        self._state, self._plan, self._query = IncrementalState(storage), plan, query
+    def __init__(self, storage: Storage, plan: str, query: str, require_lease: Callable[[], None]) -> None:
+        self._state, self._plan, self._query, self._require_lease = IncrementalState(storage), plan, query, require_lease
         self._sizes: dict[int, int] | None = None
         """Epoch → bytes of its changes, for the epochs after the last snapshot; None before they are read."""
         self._snapshot_bytes = 0
@@ -44,14 +45,19 @@ class StateLog:
             raise RunError(Diagnostic("MS055", message, detail="nothing was written", help=help_))
         return found
 
-    def write(self, epoch: int, digest: str, rows: DataFrame, parts: Parts, held_bytes: int) -> None:
+    def write(self, epoch: int, digest: str, rows: DataFrame, parts: Parts, held_bytes: int) -> Entry:
         """Write the changes of an epoch. Large ones are written by the workers."""
-        self._put("log", epoch, digest, rows, parts, held_bytes <= _SMALL_BYTES)
+        return self._put("log", epoch, digest, rows, parts, held_bytes <= _SMALL_BYTES)
 
     def write_snapshot(self, epoch: int, digest: str, rows: DataFrame, parts: Parts) -> None:
+        """Write all stores, and delete what is older than needed. Another thread may write changes meanwhile."""
         self._put("snapshots", epoch, digest, rows, parts, False)
-        self._sizes = None
+        self._require_lease()
         self._state.forget()
+
+    def count_again(self) -> None:
+        """A snapshot was written: the changes since then are counted from its files."""
+        self._sizes = None
 
     def path_to(self, epoch: int) -> list[Entry]:
         """What the state after an epoch consists of."""
@@ -66,32 +72,43 @@ class StateLog:
 
     def is_snapshot_due(self, epoch: int, epochs: int, least_bytes: int) -> bool:
         """Whether a snapshot is worth its size: after some epochs, or when the changes are larger than the last one."""
+        sizes = self._sizes_until(epoch)
+        return len(sizes) >= epochs or sum(sizes.values()) >= max(least_bytes, 2 * self._snapshot_bytes)
+
+    def bytes_until(self, epoch: int) -> int:
+        """The size of the files from which the state after an epoch is read."""
+        return sum(self._sizes_until(epoch).values()) + self._snapshot_bytes
+
+    def _sizes_until(self, epoch: int) -> dict[int, int]:
         if self._sizes is None:
             base = max(self._state.epochs("snapshots"), default=-1)
             since = [entry for number in range(base + 1, epoch + 1) if (entry := self._state.entry("log", number))]
             last = self._state.entry("snapshots", base) if base >= 0 else None
             self._sizes, self._snapshot_bytes = {entry.epoch: entry.bytes for entry in since}, last.bytes if last else 0
-        return len(self._sizes) >= epochs or sum(self._sizes.values()) >= max(least_bytes, 2 * self._snapshot_bytes)
+        return self._sizes
 
-    def _put(self, kind: Kind, epoch: int, digest: str, rows: DataFrame, parts: Parts, small: bool) -> None:
+    def _put(self, kind: Kind, epoch: int, digest: str, rows: DataFrame, parts: Parts, small: bool) -> Entry:
         entry = Entry(kind, epoch, digest, self._plan, f"{epoch}-{uuid.uuid4().hex[:8]}", 0, parts)
         storage = self._state.storage
         if small:
-            data = io.BytesIO()
-            pq.write_table(rows.toArrow(), data, compression="zstd")
+            data, table = io.BytesIO(), rows.toArrow()
+            pq.write_table(table, data, compression="zstd")
             storage.put(f"{entry.path}/rows.parquet", data.getvalue())
-            size = data.getbuffer().nbytes
+            entry = replace(entry, bytes=data.getbuffer().nbytes, parts=counted_in(table, parts))
         else:
-            rows.write.option("compression", "zstd").parquet(f"{storage.url}/{entry.path}")
+            counting = Counting(parts)
+            counting.observe(rows).write.option("compression", "zstd").parquet(f"{storage.url}/{entry.path}")
             storage.sync(f"{entry.path}/{name}" for name in storage.files(entry.path))
-            size = storage.size(entry.path)
-        if not self._state.put(replace(entry, bytes=size)):
+            entry = replace(entry, bytes=storage.size(entry.path), parts=counting.read())
+        self._require_lease()
+        if not self._state.put(entry):
             storage.delete(entry.path)
             if kind == "log":
                 message = f"another run has written epoch {epoch} of `{self._query}` meanwhile"
                 raise RunError(Diagnostic("MS157", message, help="run one pipeline with this checkpoint at a time"))
         elif kind == "log" and self._sizes is not None:
-            self._sizes[epoch] = size
+            self._sizes[epoch] = entry.bytes
+        return entry
 
     def _checked(self, entry: Entry | None) -> Entry | None:
         if entry is not None and entry.plan != self._plan:

@@ -4,21 +4,27 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from pyspark.sql import DataFrame
 
+from millstream.checkpoint.incremental import Entry
 from millstream.clients.storage import Storage
-from millstream.engine.incremental.arrivals import Feed, arrived
+from millstream.engine.incremental.arrivals import Feed
 from millstream.engine.incremental.changes import with_ops
+from millstream.engine.incremental.compilation import Relate
 from millstream.engine.incremental.log import StateLog
 from millstream.engine.incremental.relations import Refused
-from millstream.engine.incremental.view import Relate, Version, View
+from millstream.engine.incremental.snapshots import SnapshotWriter
+from millstream.engine.incremental.stored_rows import Version
+from millstream.engine.incremental.view import View
 from millstream.engine.incremental.weights import consolidated
+from millstream.observe.facts import OperatorFacts, StateFacts
 from millstream.plan.changelog import OP
 
 _SNAPSHOT_EPOCHS = 50
 _SNAPSHOT_BYTES = 64 << 20
+_RETRY_EPOCHS = 10
 
 
 class Maintenance:
@@ -34,12 +40,19 @@ class Maintenance:
         partitions: int,
         *,
         final: bool = False,
+        require_lease: Callable[[], None] = lambda: None,
     ) -> None:
         self.node = node
         self.view = View(stream.sparkSession, feeds, relate, partitions, final=final)
-        self._storage = storage
+        self._storage, self._require_lease = storage, require_lease
         self._log: StateLog | None = None
         self.key: tuple[str, ...] | None = None
+        self.snapshots = SnapshotWriter()
+        self._retry_at = 0
+        """The epoch after which a snapshot that failed is tried again."""
+        self._kept: dict[str, int] = {}
+        """Store → its rows."""
+        self._changed: dict[str, int] = {}
 
     def prepare(self, declared: tuple[str, ...], wanted: Iterable[tuple[str, ...]] = ()) -> None:
         """Compile the query. `declared` is the primary key that the user has given the node; `wanted` are the keys of its sinks, of which
@@ -59,16 +72,16 @@ class Maintenance:
         chosen = next((key for key in wanted if key and _holds_one(key, known) and set(key) <= set(names)), found[0] if found else None)
         self.key = declared or chosen
         self.view.compile(with_ops, self.key, self.node if declared and not _holds_one(declared, known) else "")
-        self._log = StateLog(self._storage, self._fingerprint(), self.node)
+        self._log = StateLog(self._storage, self._fingerprint(), self.node, self._require_lease)
 
     def _fingerprint(self) -> str:
         """Identifies the operators and their stores. Spark's column ids and the names that it makes up differ from run to run."""
         view = self.view
-        plan = re.sub(r"#\d+L?", "", view.bridge.full_text(view.root_step.plan))
+        plan = re.sub(r"#\d+L?", "", view.bridge.full_text(view.compilation.root_step.plan))
         plan = re.sub(r"\b(_common_expr|lambda \w+?)_\d+", r"\1", re.sub(r"LogicalRDD.*", "LogicalRDD", plan))
-        fixed = [str(step.plan.data().toString()) for step in view.root_step.walk() if step.kind == "LocalRelation"]
+        fixed = [str(step.plan.data().toString()) for step in view.compilation.root_step.walk() if step.kind == "LocalRelation"]
         operators = [f"{each.number} {each.kind} {each.key}" for each in view.operators]
-        text = "\n".join([plan, *fixed, *operators, view.added_schema.simpleString(), *view.stores, str(self.key)])
+        text = "\n".join([plan, *fixed, *operators, view.stored_rows.schema.simpleString(), *view.stored_rows.stores, str(self.key)])
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     @property
@@ -76,43 +89,86 @@ class Maintenance:
         assert self._log is not None
         return self._log
 
-    def step(self, frame: DataFrame, epoch: int, digest: str, *, ends: bool = False) -> DataFrame:
-        """The changes of the result in an epoch. If they are written already, they are read back. `ends`: no more rows will come."""
+    def step(self, frame: DataFrame, epoch: int, digest: str, *, ends: bool = False, time_ms: int = 0) -> DataFrame:
+        """The changes of the result in an epoch. If they are written already, they are read back. `ends`: no more rows will come.
+        `time_ms`: the time at which the epoch was planned first.
+        """
         if epoch - 1 not in self.view.versions:
-            self.view.adopt(epoch - 1, self._restored(epoch - 1))
+            self.view.adopt(epoch - 1, self._restored(epoch - 1), self._kept)
         entry = self.log.entry(epoch, digest)
         if entry is None:
-            return self.view.step(epoch, frame, ends=ends)
-        rows = self.log.read(self.view.bridge.spark, self.view.added_schema, [entry])
+            return self.view.step(epoch, frame, ends=ends, time_ms=time_ms)
+        rows, stored = self._read([entry]), self.view.stored_rows
         before = self.view.versions[epoch - 1]
-        self.view.versions[epoch] = {name: (*before[name], self.view.hold_store(name, self._rows(rows, name))) for name in self.view.stores}
-        return self.view.result_of(self.view.bridge.rdd(self._rows(rows, "")), frame.sparkSession)
+        self.view.versions[epoch] = {name: (*before[name], stored.fragment(name, stored.part(rows, name))) for name in stored.stores}
+        return self.view.result_of(self.view.bridge.rdd(stored.part(rows, "")), frame.sparkSession)
 
-    def _rows(self, rows: DataFrame, part: str) -> DataFrame:
-        return arrived(rows, self.view.parts, part, self.view.width(part))
+    def _read(self, entries: Iterable[Entry]) -> DataFrame:
+        return self.log.read(self.view.bridge.spark, self.view.stored_rows.schema, entries)
 
     def _restored(self, epoch: int) -> Version:
         """The stores after an epoch, from the newest snapshot and the changes after it."""
+        self._kept = {}
         if epoch < 0:
             return self.view.empty_version()
-        rows = self.log.read(self.view.bridge.spark, self.view.added_schema, self.log.path_to(epoch))
-        return {
-            name: (self.view.hold_store(name, consolidated(self.view.named_like(name, self._rows(rows, name)))),)
-            for name in self.view.stores
-        }
+        entries, stored = self.log.path_to(epoch), self.view.stored_rows
+        for part in (part for entry in entries for part in entry.parts):
+            self._kept[part.name] = self._kept.get(part.name, 0) + part.kept
+        rows = self._read(entries)
+        return {name: (stored.fragment(name, consolidated(stored.part(rows, name))),) for name in stored.stores}
 
     def write(self, epoch: int, digest: str) -> None:
         """Write the changes of an epoch. Call it when its rows are computed, before a sink commits them."""
-        if self.log.entry(epoch, digest) is None:
-            self.log.write(epoch, digest, self.view.added(), self.view.columns_of_parts(), self.view.added_bytes())
+        entry = self.log.entry(epoch, digest)
+        added = self.view.measure(epoch)
+        if entry is None:
+            entry = self.log.write(epoch, digest, self.view.added(), self.view.parts(), added)
+        self._kept = {part.name: self._kept.get(part.name, 0) + part.kept for part in entry.parts}
+        self._changed = {part.name: part.rows for part in entry.parts}
 
-    def finish(self, epoch: int, digest: str) -> None:
-        """All sinks hold the epoch: merge, and write a snapshot when it is due."""
-        self.view.finish(epoch)
-        if self.log.is_snapshot_due(epoch, _SNAPSHOT_EPOCHS, _SNAPSHOT_BYTES):
-            self.log.write_snapshot(epoch, digest, self.view.state(epoch), self.view.columns_of_parts())
+    def facts(self, epoch: int) -> StateFacts:
+        """What the operators keep after an epoch that is written."""
+        found, keys = [], {each.number: each.key for each in self.view.operators}
+        for number, kind in self.view.compilation.kinds.items():
+            stores = [name for name in self.view.stored_rows.stores if name.partition(".")[0] == str(number)]
+            if stores:
+                rows, changed = sum(self._kept[name] for name in stores), sum(self._changed[name] for name in stores)
+                size = sum(self.view.bytes_of(name, epoch) for name in stores)
+                found.append(OperatorFacts(kind, keys.get(number, ""), rows, size, changed))
+        total, held = sum(each.rows for each in found), sum(each.bytes for each in found)
+        return StateFacts(total, held, self.log.bytes_until(epoch), tuple(found))
+
+    def finish(self, epoch: int, digest: str) -> str:
+        """All sinks hold the epoch: merge, and begin a snapshot when it is due. Returns a warning about the last one, if it failed."""
+        warning = self._end_snapshot(epoch)
+        self.view.finish(epoch, self._changed)
+        ready = not self.snapshots.is_busy and epoch >= self._retry_at
+        if ready and self.log.is_snapshot_due(epoch, _SNAPSHOT_EPOCHS, _SNAPSHOT_BYTES):
+            self._begin_snapshot(epoch, digest)
+        return warning
+
+    def _begin_snapshot(self, epoch: int, digest: str) -> None:
+        """Write a snapshot beside the next epochs, which keep half of the cores."""
+        parts, tasks = self.view.parts(), self.view.bridge.spark.sparkContext.defaultParallelism // 2
+        rows = self.view.pin(epoch).coalesce(max(1, tasks))
+        self.snapshots.start(lambda: self.log.write_snapshot(epoch, digest, rows, parts))
+
+    def _end_snapshot(self, epoch: int) -> str:
+        """Free the version of a snapshot that has ended."""
+        ended, failure = self.snapshots.take()
+        if not ended:
+            return ""
+        self.view.unpin()
+        if failure is None:
+            self.log.count_again()
+            return ""
+        self._retry_at = epoch + _RETRY_EPOCHS
+        reason = str(failure).partition("\n")[0]
+        return f"query `{self.node}`: no snapshot of its state was written, and it is tried again in {_RETRY_EPOCHS} epochs: {reason}"
 
     def close(self) -> None:
+        """Wait for a snapshot that is being written, and free everything."""
+        self.snapshots.wait()
         self.view.close()
 
 

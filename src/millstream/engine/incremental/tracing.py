@@ -16,6 +16,9 @@ from millstream.engine.incremental.relations import REQUIRED, Relations
 from millstream.engine.incremental.weights import HASH, partitioned, restricted
 from millstream.sql.catalyst.bridge import Bridge, Plan
 
+TIME = "time"
+"""The slot with the time of the epoch."""
+
 
 @dataclass(frozen=True, slots=True)
 class Piece:
@@ -31,8 +34,8 @@ class Piece:
 
 
 @dataclass
-class Trace:
-    """The compiled epoch."""
+class CompiledEpoch:
+    """The pieces of an epoch's work, and the stores that it changes."""
 
     pieces: list[Piece] = field(default_factory=list)
     added: dict[str, str] = field(default_factory=dict)
@@ -43,6 +46,17 @@ class Trace:
     """The slot of the result's changes."""
     log: Piece | None = None
     """What is written of an epoch: the changes of all stores and the result in one frame."""
+
+    def readers(self, slot: str) -> int:
+        """How many leaves read a slot."""
+        return sum(read == slot for piece in self.pieces for _, read in piece.leaves)
+
+    @property
+    def parts(self) -> list[str]:
+        """The parts of a frame of stored rows: the stores and, last, the result. A query without state has its result twice, since rows of
+        one part alone would not be tagged.
+        """
+        return [*(self.schemas or (" ",)), ""]
 
 
 class Store:
@@ -57,7 +71,7 @@ class Store:
 
     def add(self, change: DataFrame) -> None:
         """Keep a change; it is the result of a cut."""
-        self._tracing.trace.added[self._name] = self._tracing.slot_of(change)
+        self._tracing.epoch.added[self._name] = self._tracing.slot_of(change)
 
 
 class Tracing:
@@ -65,7 +79,7 @@ class Tracing:
 
     def __init__(self, bridge: Bridge, partitions: int) -> None:
         self.bridge, self.partitions, self.relations = bridge, partitions, Relations(bridge)
-        self.trace = Trace()
+        self.epoch = CompiledEpoch()
         self._slots: dict[int, str] = {}
         self._inputs: dict[str, int] = {}
         self._output: Any = None
@@ -79,21 +93,26 @@ class Tracing:
         own = self.bridge.seq([each.newInstance() for each in self.bridge.items(self._output)])
         return arrived(self.leaf("arrivals", own, keyed=False), list(self._inputs), name, self._inputs[name])
 
+    def time(self) -> DataFrame:
+        """One row with the time of the epoch in milliseconds, `_now`."""
+        output = self.bridge.spark.range(0)._jdf.queryExecution().analyzed().output()
+        return self.leaf(TIME, self.bridge.seq([each.newInstance() for each in self.bridge.items(output)]), keyed=False).toDF("_now")
+
     def finish(self, result: DataFrame) -> None:
         """The last piece: the result's changes."""
-        piece = self._piece(f"piece:{len(self.trace.pieces)}", result)
-        self.trace.pieces.append(piece)
-        self.trace.output = piece.slot
+        piece = self._piece(f"piece:{len(self.epoch.pieces)}", result)
+        self.epoch.pieces.append(piece)
+        self.epoch.output = piece.slot
 
-    def finish_log(self, parts: list[str]) -> None:
-        """The piece that is written. A part is a store, or the result."""
+    def finish_log(self) -> None:
+        """The piece that is written."""
         frames = {}
-        for part in parts:
-            output = self.trace.schemas[part] if part.strip() else self.trace.pieces[-1].output
-            slot = self.trace.added[part] if part.strip() else self.trace.output
+        for part in self.epoch.parts:
+            output = self.epoch.schemas[part] if part.strip() else self.epoch.pieces[-1].output
+            slot = self.epoch.added[part] if part.strip() else self.epoch.output
             own = self.bridge.seq([each.newInstance().withNullability(True) for each in self.bridge.items(output)])
             frames[part] = self.leaf(slot, own, keyed=False)
-        self.trace.log = self._piece("log", arrivals(frames))
+        self.epoch.log = self._piece("log", arrivals(frames))
 
     def leaf(self, slot: str, output: Any, keyed: bool) -> DataFrame:
         """A frame that reads the rows of a slot."""
@@ -109,7 +128,7 @@ class Tracing:
         """A store of an operator, whose rows have the columns of a frame."""
         full = f"{operator}.{name}"
         output = self.bridge.with_nullability(like._jdf.queryExecution().analyzed().output(), REQUIRED)
-        self.trace.schemas[full] = output
+        self.epoch.schemas[full] = output
         return Store(self, full, self.leaf(f"store:{full}", output, keyed=True))
 
     def cut(self, frame: DataFrame) -> DataFrame:
@@ -117,9 +136,9 @@ class Tracing:
         keyed = HASH in frame.columns
         if keyed and not self.bridge.is_partitioned_by(self.bridge.physical(frame), HASH, self.partitions):
             frame = partitioned(frame, self.partitions)
-        slot = f"piece:{len(self.trace.pieces)}"
+        slot = f"piece:{len(self.epoch.pieces)}"
         piece = self._piece(slot, frame)
-        self.trace.pieces.append(piece)
+        self.epoch.pieces.append(piece)
         return self.leaf(slot, self.bridge.with_nullability(piece.output, REQUIRED), keyed)
 
     def _piece(self, slot: str, frame: DataFrame) -> Piece:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cached_property, reduce
+from functools import cached_property, partial, reduce
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +19,8 @@ from pyspark.sql import functions as F
 
 from millstream.checkpoint.layout import Checkpoint
 from millstream.engine.incremental.arrivals import Feed, arrivals
+from millstream.engine.incremental.growth import Growth, growth_of
 from millstream.engine.incremental.maintenance import Maintenance
-from millstream.engine.incremental.operators.base import Operator
 from millstream.engine.incremental.relations import Refused
 from millstream.engine.lowering.event_time import watermark_id, with_event_time, with_watermark
 from millstream.engine.lowering.runs import NodeRuns
@@ -39,7 +39,7 @@ from millstream.plan.components import (
     SourceRun,
     TransformRun,
 )
-from millstream.plan.cutting import QueryPlan
+from millstream.plan.cutting import QueryPlan, ttl_of
 from millstream.plan.declarations import UserFunction
 from millstream.plan.nodes import AnyNode, SinkNode, SourceNode, StreamNode, TransformNode
 from millstream.sql.analysed import plans
@@ -111,18 +111,28 @@ class Lowering:
     ) -> Stream:
         """The rows that arrive at the maintained nodes, and what keeps the root's result up to date."""
         arriving = {name: visible(frames[name], plan.node(name)) for name in plan.feeding}
-        feeds = {name: Feed(frame.schema, self._table_key(plan.node(name), frame)) for name, frame in arriving.items()}
+        feeds = self._feeds(plan, arriving)
         root, stream = plan.root, arrivals(arriving)
         maintenance = self._prepared(plan, stream, feeds)
         self.keys[root.name] = maintenance.key or ()
         return Stream(_union_with_rejects(stream, None, rejects) if rejects else stream, clocks, maintenance)
 
+    def _feeds(self, plan: QueryPlan, arriving: Mapping[str, DataFrame]) -> dict[str, Feed]:
+        """The inputs of the maintained nodes. One that is read with and without a `ttl` is two inputs with the same rows."""
+        feeds = {}
+        for name, frame in arriving.items():
+            key = self._table_key(plan.node(name), frame)
+            for ttl in plan.ttls_of(name):
+                feeds[_feed_name(name, ttl)] = Feed(frame.schema, key, ttl_ms=ttl.milliseconds if ttl else None, arrives_as=name)
+        return feeds
+
     def _prepared(self, plan: QueryPlan, stream: DataFrame, feeds: Mapping[str, Feed]) -> Maintenance:
         """What keeps the root's result up to date, compiled."""
         partitions = int(self.spark.conf.get("spark.sql.shuffle.partitions") or 1)
-        storage, root = self.checkpoint.incremental(plan.name), plan.root
+        storage, root, lease = self.checkpoint.incremental(plan.name), plan.root, self.checkpoint.require_lease
+        relate = partial(self._relate, plan)
         try:
-            kept = Maintenance(plan.name, stream, feeds, lambda tables: self._relate(plan, tables), storage, partitions, final=plan.final)
+            kept = Maintenance(plan.name, stream, feeds, relate, storage, partitions, final=plan.final, require_lease=lease)
             kept.prepare(root.options.primary_key, [sink.options.primary_key for sink in plan.sinks if root.name in sink.inputs])
         except Refused as refused:
             texts = {str(getattr(node.component, "sql", "")): node for node in plan.maintained}
@@ -131,12 +141,11 @@ class Lowering:
             raise
         return kept
 
-    def preview_operators(self, plan: QueryPlan, frames: Mapping[str, DataFrame]) -> tuple[list[Operator], tuple[str, ...] | None]:
-        """The incremental operators of a query, and the key of its result, from frames without rows."""
+    def preview_operators(self, plan: QueryPlan, frames: Mapping[str, DataFrame]) -> tuple[list[Growth], tuple[str, ...] | None]:
+        """The incremental operators of a query with what they cost and keep, and the key of its result, from frames without rows."""
         arriving = {name: visible(frames[name], plan.node(name)) for name in plan.feeding}
-        feeds = {name: Feed(frame.schema, self._table_key(plan.node(name), frame)) for name, frame in arriving.items()}
-        with closing(self._prepared(plan, next(iter(arriving.values())), feeds)) as maintenance:
-            return maintenance.view.operators, maintenance.key
+        with closing(self._prepared(plan, next(iter(arriving.values())), self._feeds(plan, arriving))) as maintenance:
+            return growth_of(maintenance.view.compilation), maintenance.key
 
     def _require_own_key(self, root: AnyNode, sink: SinkNode) -> None:
         """A sink must apply changes by the key that they have: with another key, rows whose key value changes would stay behind."""
@@ -166,7 +175,8 @@ class Lowering:
             event_times = {name: plan.event_time_of(name) for name in node.inputs}
             run, context = self.transform(node), replace(self.context(node, event_times=event_times), relational=True, isolate=False)
             with _report_at(node):
-                frames[node.name] = run.apply({name: frames[name] for name in node.inputs}, context)
+                inputs = {name: frames.get(_feed_name(name, ttl_of(node))) for name in node.inputs}
+                frames[node.name] = run.apply({name: frames[name] if found is None else found for name, found in inputs.items()}, context)
         return frames[plan.root.name]
 
     def examine(self, plan: QueryPlan, stream: Stream) -> None:
@@ -318,6 +328,10 @@ class Stream:
     """Spark's identifier of a watermark → the node that declares it"""
     maintenance: Maintenance | None = None
     """What keeps the root's result up to date, if it is incremental."""
+
+
+def _feed_name(name: str, ttl: str | None) -> str:
+    return f"{name} of the last {ttl}" if ttl else name
 
 
 def input_alias(node: str, name: str) -> str:

@@ -55,6 +55,12 @@ class OperatorView:
     inputs: str
     key: str
     keeps: tuple[str, ...]
+    cost: str
+    """What is computed in an epoch."""
+    row_bytes: tuple[int, ...]
+    """The estimated size of a row of each store."""
+    bounded_by: str
+    """What keeps its stores from growing without bound; empty if nothing does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,8 +190,10 @@ def _analyse_incremental(queries: tuple[QueryPlan, ...], lowering: Lowering, fra
             failure = error if isinstance(error, MillstreamError) else translator.translate(error, plan.name)
             analysis.findings += [found for found in failure.diagnostics if found not in analysis.findings]
             continue
-        shown = [each for each in operators if each.kind != "row by row"]
-        analysis.operators[plan.name] = tuple(OperatorView(each.kind, each.inputs_read, each.key, each.stores) for each in shown)
+        shown = [(each.operator, each) for each in operators if each.operator.kind != "row by row"]
+        analysis.operators[plan.name] = tuple(
+            OperatorView(own.kind, own.inputs_read, own.key, own.stores, seen.cost, seen.row_bytes, seen.bounded_by) for own, seen in shown
+        )
         analysis.keys[plan.name] = key
 
 

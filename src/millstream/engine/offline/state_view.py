@@ -66,16 +66,16 @@ def _stored_rows(spark: SparkSession, state: IncrementalState, epoch: int, key: 
 
     entries = state.path_to(epoch)
     frame = spark.read.parquet(*[f"{state.storage.url}/{entry.path}" for entry in entries])
-    for place, (store, columns) in enumerate(entries[0].parts[:-1]):
-        if not store.strip():
+    for place, part in enumerate(entries[0].parts[:-1]):
+        if not part.name.strip():
             continue
-        rows = frame.where(f"_part = {place}").select(f"_p{place}.*").toDF(*columns)
-        shown = [name for name in columns if name not in {"_w", "_h"}]
+        rows = frame.where(f"_part = {place}").select(f"_p{place}.*").toDF(*part.columns)
+        shown = [name for name in part.columns if name not in {"_w", "_h"}]
         summed = rows.groupBy(*shown).agg(F.expr("sum(_w) AS rows")).where("rows <> 0").orderBy(*shown)
         for row in summed.toLocalIterator():
             values = row.asDict(recursive=True)
             if _has_key({name: values[name] for name in shown}, key):
-                yield {"store": store, "key": {name: values[name] for name in shown}, "rows": values["rows"]}
+                yield {"operator": part.operator, "store": part.name, "key": {name: values[name] for name in shown}, "rows": values["rows"]}
 
 
 def _decoded_state(topology: Topology, node: str, spark: SparkSession, url: str) -> Iterable[Mapping[str, Any]] | None:

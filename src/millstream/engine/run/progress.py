@@ -57,7 +57,7 @@ def _pushes(plan: QueryPlan) -> bool:
 
 def _record_state(operators: Sequence[Facts], plan: QueryPlan, recorder: Recorder) -> None:
     """Record state sizes. Several operators belong to one node, unless there are as many nodes as operators."""
-    nodes = [node.name for node in plan.above if node.stateful]
+    nodes = [node.name for node in plan.above if node.stateful and node not in plan.maintained]
     if not nodes or not operators:
         return
     apart = len(nodes) == len(operators)

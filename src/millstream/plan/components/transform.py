@@ -167,6 +167,14 @@ class Windowed(Transform):
         return ""
 
 
+class Expiring(Transform):
+    """A transform that can forget the rows of its inputs after some time, if it is incremental."""
+
+    ttl: Duration | None = None
+    """How long a row counts after its arrival: the result is that of the rows of the last `30d`, and changes when a row expires. A row of
+    a changelog expires when its last change is that old. Default: for ever."""
+
+
 class NamesInputs:
     """A transform whose text names its inputs, as SQL does."""
 

@@ -576,11 +576,10 @@ class Bridge:
         """The rows, held as objects: slower to make, faster to read."""
         return self.frame(self.leaf(output, rdd))._jdf.localCheckpoint(False).queryExecution().analyzed().rdd()
 
-    def held_bytes(self, rdds: Iterable[Rdd]) -> int:
-        """The size of held rows, as far as they were computed."""
-        wanted = {int(rdd.id()) for rdd in rdds}
-        infos = self.spark.sparkContext._jsc.sc().getRDDStorageInfo()
-        return sum(int(info.memSize()) + int(info.diskSize()) for info in infos if int(info.id()) in wanted)
+    def held_sizes(self, ids: Collection[int]) -> dict[int, int]:
+        """The id of an RDD → the bytes of its rows in memory and on disk, for those whose rows are computed."""
+        infos = [(int(info.id()), info) for info in self.spark.sparkContext._jsc.sc().getRDDStorageInfo()]
+        return {number: int(info.memSize()) + int(info.diskSize()) for number, info in infos if number in ids}
 
     def checkpoint_all_ancestors(self) -> None:
         """Jobs of this thread cut the lineage of every held RDD that they compute, and not only of the last one."""

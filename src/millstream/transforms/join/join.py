@@ -14,7 +14,7 @@ import pyarrow as pa
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from millstream.plan.changelog import OP, UPDATE, table_of
-from millstream.plan.components import NamesInputs, NodeContext, Problem, TransformRun, Windowed
+from millstream.plan.components import Expiring, NamesInputs, NodeContext, Problem, TransformRun, Windowed
 from millstream.plan.expressions import quote_column
 from millstream.plan.options import Duration, Expression
 from millstream.plan.windows import Window, closes
@@ -38,7 +38,7 @@ class Within(BaseModel):
     """How much later than the left row."""
 
 
-class Join(NamesInputs, Windowed):
+class Join(NamesInputs, Windowed, Expiring):
     """Joins rows of two streams that match and are close in time (`left`, `right`, `within`); rows of several streams with the same key
     and window (`from`, `window`); or rows of a stream and of a table (`left`, `table`).
 
@@ -125,12 +125,14 @@ class Join(NamesInputs, Windowed):
 
     @property
     def incremental(self) -> bool:
-        return self._is_unbounded and (self.kind != "inner" or self._over_changes or self._over_state)
+        return self._is_unbounded and (self.kind != "inner" or self._over_changes or self._over_state or self.ttl is not None)
 
     @property
     def why_incremental(self) -> str:
         if not self.incremental:
             return ""
+        if self.ttl is not None and self.kind == "inner" and not self._over_changes:
+            return "its rows expire"
         return "an input is a changelog" if self._over_changes else f"a {self.kind} join without a time bound"
 
     @property

@@ -1,0 +1,46 @@
+"""Which fragments of a store are merged.
+
+The fragments of some epochs become one, and older results of merging join them while they are not more than twice as large. So a large
+store is not written again for a few rows: a row is merged as often as the size of the store doubles.
+"""
+
+from __future__ import annotations
+
+import math
+
+from millstream.sql.catalyst.bridge import Rdd
+
+
+class Levels:
+    """The sizes of fragments."""
+
+    def __init__(self) -> None:
+        self._fresh: dict[int, float] = {}
+        """The id of a fragment that an epoch has added → its rows; infinite if they are not known."""
+        self._merged: dict[int, int] = {}
+        """The id of a fragment that was merged or restored → its rows."""
+
+    def add(self, fragment: Rdd, rows: int | None) -> None:
+        """An epoch has added a fragment."""
+        self._fresh[int(fragment.id())] = math.inf if rows is None else rows
+
+    def due(self, fragments: tuple[Rdd, ...], most: int) -> int:
+        """How many of the newest fragments to merge; 0 if it is not time."""
+        ids = [int(fragment.id()) for fragment in fragments]
+        fresh = [self._fresh[number] for number in ids if number in self._fresh]
+        if len(fresh) <= most:
+            return 0
+        total, count = sum(fresh), len(fresh)
+        for number in reversed(ids[:-count]):
+            rows = self._merged.get(number, 0)
+            if rows > 2 * total:
+                break
+            total, count = total + rows, count + 1
+        return count
+
+    def merge(self, fragments: tuple[Rdd, ...], result: Rdd, rows: int) -> None:
+        """Fragments have become one."""
+        for fragment in fragments:
+            self._fresh.pop(int(fragment.id()), None)
+            self._merged.pop(int(fragment.id()), None)
+        self._merged[int(result.id())] = rows
