@@ -11,6 +11,7 @@ import pytest
 
 from millstream.checkpoint.layout import Checkpoint
 from millstream.engine.offline.preview import view
+from millstream.errors import Diagnostic
 from millstream.plan.topology import Topology
 from millstream.rules.verdicts import recall, store
 
@@ -61,9 +62,20 @@ def test_what_spark_says_is_repeated_until_the_query_changes(
 
 
 def test_other_columns_of_an_input_make_a_verdict_void(pipeline: Callable[..., Topology]) -> None:
-    store(pipeline(TEXT), ())
+    store(pipeline(TEXT), (), ("right", "wrong"))
     assert recall(pipeline(TEXT)).verified == {"right", "wrong"}
     assert recall(pipeline(TEXT.replace("v: int64", "v: double"))).verified == set()
+
+
+def test_an_error_without_a_node_leaves_everything_unverified(pipeline: Callable[..., Topology]) -> None:
+    store(pipeline(TEXT), [Diagnostic("MS060", "the source cannot be read")], ("right", "wrong"))
+    assert recall(pipeline(TEXT)).verified == set()
+
+
+def test_other_settings_of_spark_make_a_verdict_void(pipeline: Callable[..., Topology]) -> None:
+    store(pipeline(TEXT), (), ("right", "wrong"))
+    settings = "    settings: {spark: {spark.sql.ansi.enabled: 'false'}}\n"
+    assert recall(pipeline(TEXT + settings)).verified == set()
 
 
 @pytest.mark.spark
@@ -79,6 +91,6 @@ def test_the_verdicts_are_not_part_of_the_checkpoint(pipeline: Callable[..., Top
     from millstream.plan.run_options import checkpoint_of
 
     topology = pipeline(TEXT)
-    store(topology, ())
+    store(topology, (), ())
     assert Checkpoint(open_storage(checkpoint_of(topology)), "p").queries() == []
     assert [path.name for path in (tmp_path / ".millstream").iterdir()] == ["p.verdicts.json"]

@@ -193,6 +193,7 @@ def test_rows_are_leaves(bridge: Bridge) -> None:
     (scan,) = bridge.scans(physical)
     assert bridge.bound(physical, [(scan, bridge.empty_rdd())]).execute().count() == 0
     assert all(not each.nullable() for each in bridge.items(bridge.with_nullability(output, frozenset({"id", "name"}))))
+    assert all(bridge.nullable(each).nullable() for each in bridge.items(output))
     keyed = bridge.leaf(output, rdd, columns(bridge, leaf)[0], 2)
     assert bridge.is_partitioned_by(bridge.physical(bridge.frame(keyed)), "id", 2)
     held = [bridge.hold(output, rdd), bridge.hold_copies(output, rdd)]

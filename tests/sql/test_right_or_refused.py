@@ -40,9 +40,6 @@ THIRTIES = "SELECT window(at, '30 seconds') w, count(*) n FROM t GROUP BY 1"
 KEYED = "SELECT window(at, '10 seconds') w, k, count(*) n, sum(v) s FROM t GROUP BY 1, 2"
 REFUSED = {
     "TABLESAMPLE": "SELECT id FROM t TABLESAMPLE (50 PERCENT)",
-    "DISTINCT structs": "SELECT window(at, '1 minute') w, count(DISTINCT struct(d, k)) n FROM t GROUP BY 1",
-    "DISTINCT numbers": "SELECT window(at, '1 minute') w, count(DISTINCT d) n, count(DISTINCT d, k) m FROM t GROUP BY 1",
-    "DISTINCT arrays": "SELECT window(at, '1 minute') w, count(DISTINCT array(d)) n FROM t GROUP BY 1",
     "DISTINCT maps": "SELECT window(at, '1 minute') w, count(DISTINCT map(k, d)) n FROM t GROUP BY 1",
     "COLLATE": "SELECT window(at, '1 minute') w, k COLLATE UTF8_LCASE c, count(*) n FROM t GROUP BY 1, 2",
     "a running COLLATE": "SELECT k COLLATE UTF8_LCASE c, count(*) n FROM t GROUP BY 1",

@@ -116,9 +116,11 @@ class IncrementalState:
 
     def holds(self, epochs: range) -> bool:
         """Whether epochs can be repeated: their results are written, and the state before them."""
-        logged, first = set(self.epochs("log")), epochs[0]
-        base = max((number for number in self.epochs("snapshots") if number < first), default=-1)
-        return logged.issuperset(range(base + 1, epochs.stop))
+        try:
+            self.path_to(epochs[0] - 1)
+        except RunError:
+            return False
+        return set(self.epochs("log")).issuperset(epochs)
 
     def epochs(self, kind: Kind) -> list[int]:
         names = self.storage.names(kind)
@@ -169,7 +171,9 @@ class IncrementalState:
 
     def forget(self) -> None:
         """Delete old snapshots, and the changes before the oldest one that is kept."""
-        kept = self.epochs("snapshots")[-_KEPT_SNAPSHOTS:]
+        kept = [number for number in self.epochs("snapshots") if self._is_whole(number)][-_KEPT_SNAPSHOTS:]
+        if not kept:
+            return
         self._delete("snapshots", kept[0] - 1)
         if len(kept) == _KEPT_SNAPSHOTS:
             self._delete("log", kept[0])

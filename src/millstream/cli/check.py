@@ -87,23 +87,24 @@ def _check_file(path: Path, config: Path | None, spark: bool) -> Checked:
     cases = case_problems(loaded.topology) if loaded.topology else []
     remote = _check_remote_schemas(loaded.topology) if loaded.topology and not loaded.errors else []
     topology = loaded.topology if not (loaded.errors or cases or any(finding.level == "error" for finding in remote)) else None
-    if spark and topology is not None:
-        _ask_spark(topology, path)
+    told_by_spark = _ask_spark(topology, path) if spark and topology is not None else ()
     known = recall(topology) if topology is not None else Known()
     told = [finding for finding in loaded.diagnostics if finding.code != UNREAD or finding.node not in known.verified]
-    new = [finding for finding in (*remote, *known.findings) if finding not in told]
+    new = [finding for finding in dict.fromkeys((*remote, *told_by_spark, *known.findings)) if finding not in told]
     errors, warnings = ([finding for finding in (*told, *cases, *new) if finding.level == level] for level in ("error", "warning"))
     transforms = tuple(node.name for node in topology.transforms) if topology is not None else ()
     return Checked(path, tuple(errors), tuple(warnings), transforms, known.verified)
 
 
-def _ask_spark(topology: Topology, path: Path) -> None:
-    """Analyse the plan with Spark, and store what it says."""
+def _ask_spark(topology: Topology, path: Path) -> tuple[Diagnostic, ...]:
+    """Analyse the plan with Spark, and store what it says about transforms."""
     from millstream.engine.offline.preview import view
-    from millstream.rules.verdicts import store
+    from millstream.rules.verdicts import UNREAD, store
 
     narrate(f"analysing {path} with Spark …")
-    store(topology, view(topology).findings)
+    seen = view(topology)
+    store(topology, seen.findings, seen.schemas)
+    return tuple(finding for finding in seen.findings if finding.code != UNREAD)
 
 
 def _check_remote_schemas(topology: Topology) -> list[Diagnostic]:

@@ -6,51 +6,51 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Collection
 from dataclasses import replace
 
-from millstream.checkpoint.layout import Checkpoint
+from millstream.checkpoint.layout import OWN, Checkpoint
 from millstream.errors import PlanMismatchError
 from millstream.plan.document import node_document
 from millstream.plan.nodes import AnyNode, TransformNode
 from millstream.plan.topology import Topology
 
-_FILE = "kept-up-to-date"
+_FOLDER = f"{OWN}/decisions"
 
 
 def recall(topology: Topology, checkpoint: Checkpoint) -> Topology:
-    """The topology with the decisions of earlier runs, as far as the nodes are the same."""
-    known = [node for node in topology.transforms if node.component.kept_up_to_date()]
-    return _decided(topology, (node.name for node in known if checkpoint.node(node.name).read(_FILE) == _digest(node)))
-
-
-def revise(topology: Topology, error: PlanMismatchError) -> Topology | None:
-    """The topology in which the nodes of the error are kept up to date; None if one of them cannot be."""
-    names = {found.node for found in error.diagnostics}
-    nodes = [topology.by_name.get(name) for name in names]
-    if not all(isinstance(node, TransformNode) and node.component.kept_up_to_date() for node in nodes):
-        return None
-    return _decided(topology, names)
-
-
-def remember(before: Topology, after: Topology, checkpoint: Checkpoint) -> None:
-    """Store the decisions by which two topologies differ."""
-    for old, new in zip(before.nodes, after.nodes, strict=True):
-        if old.component != new.component:
-            checkpoint.node(old.name).put(_FILE, _digest(old))
-
-
-def _decided(topology: Topology, names: Iterable[str]) -> Topology:
-    chosen = set(names)
-    if not chosen:
+    """The topology with the decisions of earlier runs, as far as the texts are the same."""
+    if not checkpoint.storage.exists(_FOLDER):
         return topology
-    return replace(topology, nodes=tuple(_kept(node) if node.name in chosen else node for node in topology.nodes))
+    stored = checkpoint.storage.child(_FOLDER)
+    return decide(topology, [node.name for node in topology.transforms if stored.read(node.name) == _digest(node)])
 
 
-def _kept(node: AnyNode) -> AnyNode:
+def find_misjudged(topology: Topology, error: PlanMismatchError) -> tuple[str, ...]:
+    """The nodes of an error, if all of them can be kept up to date; else none."""
+    names = tuple(dict.fromkeys(found.node for found in error.diagnostics))
+    return names if all(_kept(topology.by_name.get(name)) for name in names) else ()
+
+
+def decide(topology: Topology, names: Collection[str]) -> Topology:
+    """The topology in which the named nodes are kept up to date."""
+    if not names:
+        return topology
+    return replace(topology, nodes=tuple((_kept(node) or node) if node.name in names else node for node in topology.nodes))
+
+
+def remember(topology: Topology, names: Collection[str], checkpoint: Checkpoint) -> None:
+    for name in names:
+        checkpoint.storage.put(f"{_FOLDER}/{name}", _digest(topology.node(name)))
+
+
+def _kept(node: AnyNode | None) -> AnyNode | None:
     kept = node.component.kept_up_to_date() if isinstance(node, TransformNode) else None
-    return replace(node, component=kept) if isinstance(node, TransformNode) and kept is not None else node
+    return replace(node, component=kept) if isinstance(node, TransformNode) and kept is not None else None
 
 
 def _digest(node: AnyNode) -> bytes:
-    return hashlib.sha256(json.dumps(node_document(node), sort_keys=True, default=str).encode()).hexdigest().encode()
+    """Of what a decision depends on."""
+    document = node_document(node)
+    text = json.dumps([document.get("type"), document.get("sql"), document.get("emit"), list(node.inputs)])
+    return hashlib.sha256(text.encode()).hexdigest().encode()

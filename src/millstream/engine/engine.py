@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from millstream.checkpoint.layout import Checkpoint
 from millstream.clients.storage import is_local, open_storage
-from millstream.engine.decisions import recall, remember, revise
+from millstream.engine.decisions import decide, find_misjudged, recall, remember
 from millstream.engine.run.jobs import is_done
 from millstream.engine.run.restarts import Restarts
 from millstream.engine.sessions import open_session, open_with, session_options
@@ -161,11 +161,12 @@ class SparkEngine:
                 execution.run([query for query in queries if options.redeliver or not checkpoint.finished_at(query.name)])
                 break
             except PlanMismatchError as error:
-                revised = revise(topology, error)
-                if revised is None:
+                misjudged = find_misjudged(topology, error)
+                if not misjudged:
                     raise
-                remember(topology, revised, checkpoint)
-                topology, queries = revised, cut(revised)
+                remember(topology, misjudged, checkpoint)
+                topology = decide(topology, misjudged)
+                queries = cut(topology)
         times["run"] = time.monotonic() - started - sum(times.values())
         return _report(recorder, checkpoint.storage.url, times)
 

@@ -111,10 +111,10 @@ def only_incremental_nodes_have_a_ttl(topology: Topology, schemas: Schemas) -> I
     for node in topology.transforms:
         if not isinstance(node.component, Expiring) or node.component.ttl is None:
             continue
-        above = [each.name for each in topology.up_to(node.name)[:-1] if _is_incremental(each) or _updates(each)]
+        above = [each.name for each in topology.up_to(node.name)[:-1] if _is_incremental(each) or _updates(each) or _has_tail(each)]
         if not node.component.incremental:
             message = f"`{node.name}` is not incremental, so it keeps no rows that `ttl` could remove"
-            help_ = "remove `ttl`; docs/sql.md says which nodes are incremental"
+            help_ = "remove `ttl`, or make the query incremental with `emit: changes`; docs/sql.md says which nodes are incremental"
             yield Diagnostic("MS006", message, node.place("ttl"), help=help_, node=node.name)
         elif above:
             message = f"`ttl` of `{node.name}` would apply to rows of `{above[0]}`, which are kept up to date themselves"
@@ -142,3 +142,7 @@ def _updates(node: AnyNode) -> bool:
 
 def _is_incremental(node: AnyNode) -> bool:
     return isinstance(node, TransformNode) and node.component.incremental
+
+
+def _has_tail(node: AnyNode) -> bool:
+    return isinstance(node, TransformNode) and node.has_tail

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from typing import Any
@@ -32,14 +32,17 @@ class Known:
     """The transforms that Spark has analysed."""
 
 
-def store(topology: Topology, findings: Iterable[Diagnostic]) -> None:
-    """Keep Spark's findings about transforms. A transform below one with an error was not analysed."""
+def store(topology: Topology, findings: Iterable[Diagnostic], analysed: Collection[str]) -> None:
+    """Keep Spark's findings about the transforms that it has analysed. A transform whose input columns are known to Spark alone, or a
+    pipeline with an error that belongs to no node, is not verified.
+    """
     found = [finding for finding in findings if finding.code != UNREAD]
-    wrong = {finding.node for finding in found if finding.level == "error"}
+    loose = any(finding.level == "error" and finding.node not in topology.by_name for finding in found)
+    wrong = {finding.node for finding in found}
     verdicts = {
         name: {"of": digest, "findings": [_stored(each, topology.node(name)) for each in found if each.node == name]}
         for name, digest in _digests(topology).items()
-        if not any(above.name in wrong for above in topology.up_to(name)[:-1])
+        if name in wrong or (name in analysed and not loose)
     }
     _folder(topology).put(_file(topology), json.dumps(verdicts, indent=1).encode())
 
@@ -56,15 +59,19 @@ def recall(topology: Topology) -> Known:
 
 
 def _digests(topology: Topology) -> dict[str, str]:
-    """Transform → what Spark's verdict depends on: its options, the columns of its inputs, the functions, and Spark itself."""
+    """Transform → what Spark's verdict depends on: its options, the columns of its inputs, the functions, Spark's settings, and the
+    versions of Spark and Millstream. A transform with an input whose columns are not known here has none.
+    """
     schemas = propagate(topology)
-    functions = [used.document() for used in topology.functions]
+    functions = [(used.document(), used.source_says(topology.directory)) for used in topology.functions]
+    around = [version("pyspark"), version("millstream"), topology.settings.model_dump(mode="json").get("spark"), functions]
     found: dict[str, str] = {}
     for node in topology.ordered():
-        if isinstance(node, TransformNode):
-            columns = {name: str(schema) for name, schema in inputs_of(node, schemas).items()}
+        inputs = inputs_of(node, schemas)
+        if isinstance(node, TransformNode) and all(schema is not None for schema in inputs.values()):
+            columns = {name: str(schema) for name, schema in inputs.items()}
             above = [found[name] for name in node.inputs if name in found]
-            text = json.dumps([version("pyspark"), node_document(node), columns, functions, above], sort_keys=True, default=str)
+            text = json.dumps([around, node_document(node), columns, above], sort_keys=True, default=str)
             found[node.name] = hashlib.sha256(text.encode()).hexdigest()
     return found
 

@@ -127,7 +127,8 @@ class Sql(NamesInputs, EpochTail, Windowed, Expiring):
         return any(name in OPS for name in tree.named_selects)
 
     def kept_up_to_date(self) -> Self | None:
-        return None if self.incremental or cannot_be_kept(self.query) else self.model_copy(update={"emit": "changes"})
+        kept = self.model_copy(update={"emit": "changes"}) if self.emit is None else self
+        return kept if kept.incremental and not self.incremental else None
 
     @property
     def final(self) -> bool:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.spark
+WINDOW = "window(timestamp_seconds(v), '{} hours')"
 SOURCES = "sources: {t: {type: memory, rows: [{k: a, v: 1}, {k: b, v: 2}, {k: a, v: 3}], rows_per_epoch: 2}}"
 
 
@@ -33,6 +34,11 @@ SOURCES = "sources: {t: {type: memory, rows: [{k: a, v: 1}, {k: b, v: 2}, {k: a,
             ("k",),
         ),
         ("SELECT max(v) AS m, count(DISTINCT k) AS n FROM t", ()),
+        (f"SELECT w.start AS at, count(*) AS n FROM (SELECT {WINDOW.format(1)} AS w FROM t) GROUP BY w", ("at",)),
+        (
+            f"SELECT w.start s, count(*) n FROM (SELECT {WINDOW.format(1)} w FROM t UNION ALL SELECT {WINDOW.format(2)} FROM t) GROUP BY w",
+            None,
+        ),
         ("SELECT a.k, b.v FROM t a JOIN t b ON a.k = b.k", None),
     ],
 )

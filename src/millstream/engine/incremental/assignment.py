@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -14,7 +13,7 @@ from millstream.engine.incremental.operators.joins import InnerJoin, KeyedJoin
 from millstream.engine.incremental.operators.keyed import Keyed
 from millstream.engine.incremental.operators.linear import Linear, Shared, UnionAll
 from millstream.engine.incremental.operators.sums import Sums, can_add_up
-from millstream.engine.incremental.relations import Refused, Step
+from millstream.engine.incremental.relations import Refused, Step, is_unstorable
 from millstream.sql.catalyst.bridge import Bridge, Expression
 
 _LINEAR = {
@@ -30,7 +29,6 @@ _LINEAR = {
     "RepartitionByExpression",
     "RebalancePartitions",
 }
-_UNSTORABLE = re.compile(r"\b(variant|interval|void|collate|time\(\d\)|geography|geometry)")
 _FIXED = {"LocalRelation", "OneRowRelation", "Range", "LogicalRDD"}
 _LIMITS = {"GlobalLimit", "LocalLimit", "Offset", "Tail"}
 _SHARED = {"Aggregate", "Join", "Window", "GlobalLimit"}
@@ -107,7 +105,7 @@ class Assignment:
         """Values are kept as Parquet, and compared."""
         for column in step.columns:
             kind = str(column.attribute.dataType().catalogString()).lower()
-            if _UNSTORABLE.search(kind):
+            if is_unstorable(kind):
                 raise Refused(f"`{column.name}` has the type `{kind}`, which cannot be kept as state; cast it to another type", step.plan)
             twice = _repeated_field(json.loads(column.attribute.dataType().json())) if "struct<" in kind else None
             if twice is not None:

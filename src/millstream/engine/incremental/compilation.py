@@ -5,7 +5,6 @@ An epoch is compiled twice at most: for few rows, whose plan is interpreted, and
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 
 from pyspark.sql import DataFrame, SparkSession
@@ -14,14 +13,13 @@ from millstream.engine.incremental.arrivals import Feed, arrivals
 from millstream.engine.incremental.assignment import Assignment
 from millstream.engine.incremental.keys import Keys
 from millstream.engine.incremental.operators.unique import require_unique
-from millstream.engine.incremental.relations import Delta, Refused, Relations, Step
+from millstream.engine.incremental.relations import Delta, Refused, Relations, Step, is_unstorable
 from millstream.engine.incremental.steps import CONF, Steps
 from millstream.engine.incremental.tracing import CompiledEpoch, Tracing
 from millstream.engine.incremental.weights import WEIGHT, consolidated, partitioned
 from millstream.sql.catalyst.bridge import Bridge, Plan
 
 _ORDER = {"Sort", "GlobalLimit", "LocalLimit", "Offset"}
-_UNSTORABLE = re.compile(r"\b(variant|interval|void|collate)\b")
 
 Relate = Callable[[Mapping[str, DataFrame]], DataFrame]
 """Computes the result from frames of the inputs."""
@@ -146,7 +144,7 @@ class Compilation:
         for output in (*compiled.schemas.values(), compiled.pieces[-1].output):
             for column in self.bridge.items(output):
                 kind = str(column.dataType().catalogString()).lower()
-                if _UNSTORABLE.search(kind):
+                if is_unstorable(kind):
                     raise Refused(f"a value of type `{kind}` cannot be kept as state; cast it to another type")
 
 

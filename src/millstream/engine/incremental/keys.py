@@ -36,18 +36,19 @@ class Keys:
         if step.kind in _PASSING:
             return self._without_constants(step, self.of(step.children[0])) if step.kind == "Filter" else self.of(step.children[0])
         if step.kind == "Project":
-            return self._projected(self.of(step.children[0]), self._bridge.items(step.plan.projectList()))
+            return self._projected(step, self.of(step.children[0]), self._bridge.items(step.plan.projectList()))
         if step.kind == "Aggregate":
             return self._grouped(step)
         if step.kind == "Window":
             return [*self.of(step.children[0]), *self._numbered(step)]
         return self._joined(step) if step.kind == "Join" else []
 
-    def _projected(self, keys: list[Key], items: list[Expression]) -> list[Key]:
+    def _projected(self, step: Step, keys: list[Key], items: list[Expression]) -> list[Key]:
         """The keys whose columns are still there, perhaps under another identity."""
         kept: dict[int, int] = {}
+        windows = self._windows(step)
         for item in items:
-            inner = self._whole_window(self._bridge.unnamed(item))
+            inner = self._whole_window(self._bridge.unnamed(item), windows)
             if self._bridge.kind(inner) == "AttributeReference":
                 kept.setdefault(int(inner.exprId().id()), int(item.exprId().id()))
         return [frozenset(kept[column] for column in key) for key in keys if all(column in kept for column in key)]
@@ -55,18 +56,37 @@ class Keys:
     def _grouped(self, step: Step) -> list[Key]:
         items = self._bridge.items(step.plan.aggregateExpressions())
         found: set[int] = set()
+        windows = self._windows(step)
         for group in self._bridge.items(step.plan.groupingExpressions()):
-            shown = next((item for item in items if self._whole_window(self._bridge.unnamed(item)).semanticEquals(group)), None)
+            shown = next((item for item in items if self._whole_window(self._bridge.unnamed(item), windows).semanticEquals(group)), None)
             if shown is None:
                 return []
             found.add(int(shown.exprId().id()))
         return [frozenset(found)]
 
-    def _whole_window(self, value: Expression) -> Expression:
-        """The window that a value is an edge of, and identifies, since all windows of a call have one length; else the value."""
+    def _windows(self, step: Step) -> frozenset[int]:
+        """The columns below a step that are the windows of one call of `window`: all of them have one length, so an edge identifies the
+        window. A union may mix windows of several calls, and an input may bring any.
+        """
+        steps = [each for child in step.children for each in child.walk()]
+        if any(each.kind == "Union" for each in steps):
+            return frozenset()
+        made: set[int] = set()
+        for each in steps:
+            if each.kind == "Project":
+                items = self._bridge.items(each.plan.projectList())
+                made |= {int(item.exprId().id()) for item in items if self._bridge.kind(self._bridge.unnamed(item)) != "AttributeReference"}
+            elif each.kind == "Expand":
+                known = {column.id for column in each.children[0].columns}
+                made |= {column.id for column in each.columns if column.id not in known}
+        return frozenset(made)
+
+    def _whole_window(self, value: Expression, windows: frozenset[int]) -> Expression:
+        """The window that a value is an edge of; else the value."""
         if self._bridge.kind(value) != "GetStructField" or self._bridge.kind(value.child()) != "AttributeReference":
             return value
-        return value.child() if value.child().metadata().contains("spark.timeWindow") else value
+        window = value.child()
+        return window if int(window.exprId().id()) in windows and window.metadata().contains("spark.timeWindow") else value
 
     def _numbered(self, step: Step) -> list[Key]:
         """`row_number()` numbers the rows of a partition."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
@@ -13,6 +14,9 @@ from millstream.sql.catalyst.bridge import Bridge, Expression, Plan
 
 REQUIRED = frozenset({HASH, WEIGHT})
 """Columns that are never null: with a nullable hash, Spark does not see that a union's parts are partitioned alike."""
+_UNSTORABLE = re.compile(r"\b(variant|interval|void|collate|time\(\d\)|geography|geometry)(?!\w)")
+_FIELD = re.compile(r"(?<=[<,])[^<>,:()]+:")
+"""The name of a struct's field."""
 
 
 class Refused(Exception):  # noqa: N818 — a finding about the user's query, and no error of the program
@@ -107,3 +111,8 @@ class Relations:
         items = [bridge.alias(bridge.null_of(each.attribute.dataType()), name) for each, name in zip(columns, names, strict=True)]
         items += [bridge.alias(bridge.expression("1L"), WEIGHT), bridge.alias(bridge.expression("0L"), HASH)]
         return bridge.frame(bridge.filter(bridge.expression("false"), bridge.project(items, bridge.one_row)))
+
+
+def is_unstorable(kind: str) -> bool:
+    """Whether values of a type, in Spark's notation, cannot be written to Parquet or compared. Names of fields do not count."""
+    return bool(_UNSTORABLE.search(_FIELD.sub("", kind)))

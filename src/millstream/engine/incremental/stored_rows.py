@@ -49,7 +49,7 @@ class StoredRows:
         bridge, frames = self.bridge, {}
         for name in self.compiled.parts:
             fragments = rows[name] if name in rows else (bridge.empty_rdd(),)
-            own = [each.newInstance().withNullability(True) for each in bridge.items(self._output_of(name))]
+            own = [bridge.nullable(each) for each in bridge.items(self._output_of(name))]
             frames[name] = bridge.frame(bridge.leaf(bridge.seq(own), bridge.union_rdd(list(fragments), self.partitions)))
         return arrivals(frames)
 

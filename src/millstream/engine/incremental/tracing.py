@@ -110,7 +110,7 @@ class Tracing:
         for part in self.epoch.parts:
             output = self.epoch.schemas[part] if part.strip() else self.epoch.pieces[-1].output
             slot = self.epoch.added[part] if part.strip() else self.epoch.output
-            own = self.bridge.seq([each.newInstance().withNullability(True) for each in self.bridge.items(output)])
+            own = self.bridge.seq([self.bridge.nullable(each) for each in self.bridge.items(output)])
             frames[part] = self.leaf(slot, own, keyed=False)
         self.epoch.log = self._piece("log", arrivals(frames))
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 from millstream.checkpoint.evolution import Change, changes
 from millstream.checkpoint.layout import Checkpoint
 from millstream.clients.storage import open_storage
-from millstream.engine.decisions import recall, revise
+from millstream.engine.decisions import decide, find_misjudged, recall
 from millstream.engine.sessions import open_session
 from millstream.errors import Diagnostic, MillstreamError, PlanMismatchError, SpecError
 from millstream.jvm.quiet import hush
@@ -87,9 +87,9 @@ def view(topology: Topology, analyse: bool = True) -> PlanView:
 def _analysed_view(topology: Topology, checkpoint: Checkpoint, spark: object) -> PlanView:
     queries = cut(topology)
     analysis = _analyse(topology, queries, checkpoint, spark)
-    revised = revise(topology, PlanMismatchError(analysis.mismatches)) if analysis.mismatches else None
-    if revised is not None:
-        return _analysed_view(revised, checkpoint, spark)
+    misjudged = find_misjudged(topology, PlanMismatchError(analysis.mismatches)) if analysis.mismatches else ()
+    if misjudged:
+        return _analysed_view(decide(topology, misjudged), checkpoint, spark)
     return PlanView(topology, _queries(topology, queries, checkpoint, analysis), analysis.schemas, tuple(analysis.findings))
 
 
@@ -167,7 +167,7 @@ def _analyse(topology: Topology, queries: tuple[QueryPlan, ...], checkpoint: Che
             except Exception as error:  # noqa: BLE001 — whatever Spark raises is translated
                 translator = Translator([node], topology.name, Redactor([]), lowering.statements)
                 failure = error if isinstance(error, MillstreamError) else translator.translate(error, node.name)
-                findings += failure.diagnostics
+                findings += [found.at(node.span, node.name) for found in failure.diagnostics]
                 analysis.mismatches += failure.diagnostics if isinstance(failure, PlanMismatchError) else ()
         _analyse_incremental(queries, lowering, frames, analysis)
     finally:
@@ -188,7 +188,8 @@ def _analyse_incremental(queries: tuple[QueryPlan, ...], lowering: Lowering, fra
         except Exception as error:  # noqa: BLE001 — whatever Spark raises is translated
             translator = Translator(plan.nodes, lowering.checkpoint.pipeline, Redactor([]), lowering.statements)
             failure = error if isinstance(error, MillstreamError) else translator.translate(error, plan.name)
-            analysis.findings += [found for found in failure.diagnostics if found not in analysis.findings]
+            placed = [found.at(plan.root.span, plan.root.name) for found in failure.diagnostics]
+            analysis.findings += [found for found in placed if found not in analysis.findings]
             continue
         shown = [(each.operator, each) for each in operators if each.operator.kind != "row by row"]
         analysis.operators[plan.name] = tuple(

@@ -7,10 +7,14 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from millstream.checkpoint.incremental import IncrementalState
+from millstream.checkpoint.layout import Checkpoint
+from millstream.clients.storage import is_local, open_storage
+from millstream.engine.decisions import recall
 from millstream.engine.offline.access import CheckpointPlace, open_checkpoint
 from millstream.errors import Diagnostic, RunError, UsageError, nearest
 from millstream.plan.components import ReadsState
 from millstream.plan.cutting import QueryPlan, cut
+from millstream.plan.run_options import checkpoint_of
 from millstream.plan.topology import Topology
 
 if TYPE_CHECKING:
@@ -23,6 +27,8 @@ def view(
     topology: Topology, node: str, key: tuple[str, ...], limit: int, starting: Callable[[], None]
 ) -> tuple[list[dict[str, Any]], bool]:
     """The rows of a node's state, and whether there are more than `limit`. `starting` is called before Spark starts."""
+    url = checkpoint_of(topology)
+    topology = recall(topology, Checkpoint(open_storage(url), topology.name)) if is_local(url) else topology
     plan = _plan(topology, node)
     with open_checkpoint(CheckpointPlace.of(topology)) as found:  # refused before Spark starts, which takes seconds
         if found.checkpoint.query(plan.name).last_committed() < 0:

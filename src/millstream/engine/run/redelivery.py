@@ -73,10 +73,10 @@ class Redelivery:
                     self.tick()
         finally:
             loop.query.clear()
-            if stream.maintenance is not None:
-                stream.maintenance.close()
             if handle.isActive:  # interrupted: no epoch may run without the lease
                 handle.stop()
+            if stream.maintenance is not None:
+                stream.maintenance.close()
         if loop.status.refused:
             return False
         error = loop.status.failure or handle.exception()

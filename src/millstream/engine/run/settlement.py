@@ -77,7 +77,11 @@ class Settlement:
 
     def _obstacles(self, lack: Lack) -> Iterator[str]:
         plan = self.history.plan
-        if not self._state_is_kept(plan, lack.epochs):
+        if plan.maintained and not IncrementalState(self.checkpoint.incremental(plan.name)).holds(lack.epochs):
+            yield f"what query `{plan.name}` wrote for them was replaced by a snapshot"
+        if any(node.stateful and node not in plan.maintained for node in plan.above) and not state_is_kept(
+            self.loop.checkpoint, lack.epochs[0]
+        ):
             yield f"the state of query `{plan.name}` before epoch {lack.epochs[0]} is no longer kept (`settings.retain_epochs`)"
         yield from (f"`{node.name}` depends on the clock" for node in plan.above if self._waits_for_clock(node))
         yield from (f"dynamic table `{node.name}` would receive old rows" for node in plan.filling)
@@ -92,13 +96,6 @@ class Settlement:
             yield gone
         if reason := self.history.differs(lack.epochs, lack.sink.name):
             yield reason
-
-    def _state_is_kept(self, plan: QueryPlan, epochs: range) -> bool:
-        """Whether epochs can begin with the state that they began with."""
-        if plan.maintained and not IncrementalState(self.checkpoint.incremental(plan.name)).holds(epochs):
-            return False
-        keeps = [node for node in plan.above if node.stateful and node not in plan.maintained]
-        return not keeps or state_is_kept(self.loop.checkpoint, epochs[0])
 
     def _waits_for_clock(self, node: AnyNode) -> bool:
         return isinstance(node, TransformNode) and node.waits_for_clock(self.loop.lowering.directory)

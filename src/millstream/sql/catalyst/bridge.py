@@ -553,6 +553,10 @@ class Bridge:
         """The attributes as nullable, except the required ones."""
         return self.seq([each.withNullability(each.name() not in required) for each in self.items(output)])
 
+    def nullable(self, attribute: Expression) -> Expression:
+        """A new attribute like another one that may be null, with everything in it: a row of another part of a frame has no value there."""
+        return attribute.newInstance().withDataType(attribute.dataType().asNullable()).withNullability(True)
+
     def union_rdd(self, rdds: list[Rdd], partitions: int) -> Rdd:
         """The rows of RDDs that are partitioned alike, partition by partition."""
         if len(rdds) == 1:

@@ -117,6 +117,8 @@ def parse_query(text: str) -> Query:
         trees = [tree for tree in parse(_disguise_window(text), dialect="spark") if tree is not None]
     except (ParseError, TokenError) as error:
         return Query(text, None, fault_of(text, error, tokens_of(text)))
+    except (AttributeError, TypeError, ValueError, KeyError, IndexError):  # faults of the parser itself, on syntax that it half knows
+        return Query(text, None, Fault("not understood"))
     if len(trees) != 1 or not isinstance(trees[0], exp.Query):
         return Query(text, None, no_query(tokens_of(text)))
     if slip := repeated_comma(tokens_of(text)):
