@@ -94,3 +94,18 @@ def test_the_verdicts_are_not_part_of_the_checkpoint(pipeline: Callable[..., Top
     store(topology, (), ())
     assert Checkpoint(open_storage(checkpoint_of(topology)), "p").queries() == []
     assert [path.name for path in (tmp_path / ".millstream").iterdir()] == ["p.verdicts.json"]
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(("key", "codes"), [("k", []), ("s", ["MS178"])])
+def test_a_changelog_and_the_key_of_a_sink_are_checked(
+    key: str, codes: list[str], pipeline: Callable[..., Topology], shared: object
+) -> None:
+    topology = pipeline(f"""
+        sources: {{t: {{type: memory, rows: [{{k: a, v: 1, _op: i}}], primary_key: k}}}}
+        transforms: {{q: {{type: sql, sql: "SELECT k, max(v) AS s FROM t GROUP BY k"}}}}
+        sinks: {{out: {{type: memory, from: q, primary_key: {key}}}}}
+    """)
+    seen = view(topology)
+    assert [found.code for found in seen.findings if found.level == "error"] == codes
+    assert codes or seen.queries[0].operators

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from tests.servers.postgres import Database
 
-from millstream.errors import MillstreamError, RunError, SpecError
+from millstream.connectors.memory.sink import MemorySink
+from millstream.errors import MillstreamError, SpecError
 from millstream.observe.report import Report
 from millstream.plan.topology import Topology
 
@@ -35,20 +35,19 @@ def test_a_table_and_a_definition_may_be_written_in_another_case(pipeline: Calla
 
 
 @pytest.mark.spark
-def test_an_aggregate_that_check_does_not_know_is_refused_at_its_place_before_any_epoch(
-    pipeline: Callable[..., Topology], run: Callable[..., Report], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_an_aggregate_that_check_does_not_know_is_kept_up_to_date(
+    pipeline: Callable[..., Topology], run: Callable[..., Report], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("millstream.sql.check.query.AGGREGATES", frozenset())
     topology = pipeline(f"""
         sources: {{{SOURCE}}}
         transforms: {{q: {{type: sql, sql: "SELECT try_avg(v) AS unknown_to_check FROM t"}}}}
-        sinks: {{out: {{type: blackhole, from: q}}, other: {{type: blackhole, from: t}}}}
-        settings: {{checkpoint: ck}}
+        sinks: {{out: {{type: memory, from: q}}, other: {{type: blackhole, from: t}}}}
     """)
-    with pytest.raises(RunError, match=r"MS030.*`q`: an aggregate would see only the rows of one epoch") as refused:
-        run(topology)
-    assert "p.yaml:3" in str(refused.value)
-    assert not list((tmp_path / "ck/queries/t/offsets").glob("[0-9]*"))
+    run(topology)
+    sink = topology.node("out").component
+    assert isinstance(sink, MemorySink)
+    assert sink.rows()[-1] == {"unknown_to_check": 2.0, "_op": "u"}
 
 
 @pytest.mark.spark

@@ -83,9 +83,9 @@ class QueryPlan:
 
     @cached_property
     def feeding(self) -> tuple[str, ...]:
-        """The nodes that the maintained ones read, and that are not maintained."""
-        own = {node.name for node in self.maintained}
-        return tuple(dict.fromkeys(name for node in self.maintained for name in node.inputs if name not in own))
+        """The nodes that the maintained ones read, and that are not maintained; in the order of `above`, as Spark numbers its sources."""
+        read = {name for node in self.maintained for name in node.inputs} - {node.name for node in self.maintained}
+        return tuple(node.name for node in self.above if node.name in read)
 
     def ttls_of(self, name: str) -> tuple[Duration | None, ...]:
         """How long the maintained nodes keep the rows of a node that feeds them; None: for ever."""

@@ -104,3 +104,18 @@ def test_a_refusal_points_at_the_node_whose_text_is_refused(pipeline: Callable[.
         run(topology)
     (found,) = caught.value.diagnostics
     assert (found.code, found.node, found.span and found.span.line) == ("MS030", "upper", 9)
+
+
+def test_rows_are_counted_for_the_source_that_delivered_them(pipeline: Callable[..., Topology], run: Callable[..., Report]) -> None:
+    """Spark numbers its sources in the order in which the query reads them."""
+    topology = pipeline("""
+        sources:
+          users: {type: memory, rows: [{u: a, n: 1}]}
+          orders: {type: memory, rows: [{u: a, v: 1}, {u: a, v: 2}, {u: b, v: 3}]}
+        transforms:
+          latest: {type: sql, sql: "SELECT u, max(n) AS n FROM users GROUP BY u HAVING max(n) > 0"}
+          seen: {type: sql, sql: "SELECT o.v, l.n FROM orders o LEFT JOIN latest l ON o.u = l.u"}
+        sinks: {out: {type: memory, from: seen}}
+    """)
+    nodes = run(topology).nodes
+    assert (nodes["users"].rows_out, nodes["orders"].rows_out) == (1, 3)

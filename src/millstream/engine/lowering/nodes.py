@@ -145,6 +145,10 @@ class Lowering:
         """The incremental operators of a query with what they cost and keep, and the key of its result, from frames without rows."""
         arriving = {name: visible(frames[name], plan.node(name)) for name in plan.feeding}
         with closing(self._prepared(plan, next(iter(arriving.values())), self._feeds(plan, arriving))) as maintenance:
+            self.keys[plan.name] = maintenance.key or ()
+            for sink in plan.sinks:
+                if plan.root.name in sink.inputs and not plan.final:
+                    self._require_own_key(plan.root, sink)
             return growth_of(maintenance.view.compilation), maintenance.key
 
     def _require_own_key(self, root: AnyNode, sink: SinkNode) -> None:
@@ -154,14 +158,14 @@ class Lowering:
             has = f"its changes have the key `{', '.join(own)}`" if own else "its rows have no key that follows from the query"
             message = f"sink `{sink.name}` has the primary key `{', '.join(wanted)}`; `{root.name}` is kept up to date, and {has}"
             help_ = f"use that key, or add `primary_key: [{', '.join(wanted)}]` to `{root.name}` if no two of its rows share it"
-            raise RunError(Diagnostic("MS178", message, sink.place("primary_key"), help=help_))
+            raise RunError(Diagnostic("MS178", message, sink.place("primary_key"), help=help_, node=sink.name))
 
     def _table_key(self, node: AnyNode, frame: DataFrame) -> tuple[str, ...]:
         """The key of a node, which a changelog needs to be a table."""
         key = self.keys.get(node.name, ())
         if not key and op_of(frame.columns):
             message = f"`{node.name}` is a changelog without a primary key, so its changes cannot be applied to rows"
-            raise RunError(Diagnostic("MS177", message, node.span, help=f"add `primary_key: COLUMN` to `{node.name}`"))
+            raise RunError(Diagnostic("MS177", message, node.span, help=f"add `primary_key: COLUMN` to `{node.name}`", node=node.name))
         return key
 
     def _relate(self, plan: QueryPlan, tables: Mapping[str, DataFrame]) -> DataFrame:
@@ -221,10 +225,8 @@ class Lowering:
         watched: bool = False,
     ) -> DataFrame:
         if isinstance(node, SourceNode):
-            source = self.source(node)
-            read = source.read(spark)
-            named = source.key_columns() if isinstance(source, NamesKey) and not node.primary_key else ()
-            self._set_key(node, node.primary_key or named, read)
+            read = self.source(node).read(spark)
+            self._set_key(node, self.source_key(node), read)
             return with_event_time(read, node, clock, watched)
         self.statements[node.name] = []
         run, context = self.transform(node), self.context(node, clock, event_times)
@@ -265,6 +267,11 @@ class Lowering:
             hidden=self.hidden,
             store=Namespace(self.store, node.name) if self.store else None,
         )
+
+    def source_key(self, node: SourceNode) -> tuple[str, ...]:
+        """The key of a source: declared, or known to its system."""
+        source = self.source(node)
+        return node.primary_key or (source.key_columns() if isinstance(source, NamesKey) else ())
 
     def _set_key(self, node: AnyNode, key: tuple[str, ...], frame: DataFrame) -> None:
         self.keys[node.name] = key if set(key) <= set(frame.columns) else ()

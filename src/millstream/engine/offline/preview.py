@@ -6,6 +6,7 @@ Every transform is built on empty frames with its inputs' schemas, so that Spark
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -147,6 +148,8 @@ def _analyse(topology: Topology, queries: tuple[QueryPlan, ...], checkpoint: Che
         if isinstance(node, SourceNode):
             schema = node.component.output() or lowering.source(node).discover(spark)
             empty = spark.createDataFrame([], from_arrow_schema(schema))
+            with suppress(MillstreamError):  # the system that knows the key does not answer
+                lowering.keys[node.name] = lowering.source_key(node)
             frame = with_event_time(without_rejects(empty) if node.isolates else empty, node)
         else:
             inputs = {name: visible(frames[name], topology.node(name), node) for name in node.inputs}
