@@ -34,6 +34,8 @@ class Duration(str):
         match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([a-zA-Z]+)", text.strip())
         unit = match[2].lower() if match else ""
         unit = _LONG.get(unit.removesuffix("s"), unit)
+        if match and match[2] == "M":
+            raise PydanticCustomError("duration", "`{text}` may mean minutes (`m`) or months, which have no fixed length", {"text": text})
         if not match or unit not in _MILLISECONDS:
             raise PydanticCustomError("duration", "`{text}` is not a duration; write a number and ms, s, m, h or d", {"text": text})
         self = super().__new__(cls, text.strip())

@@ -190,3 +190,17 @@ def test_a_worker_that_did_not_start_in_time_is_tried_again() -> None:
     error = RuntimeError("org.apache.spark.SparkException: Python worker failed to connect back.")
     found = Translator([], "p", Redactor([])).translate(error, "q")
     assert isinstance(found, TemporaryError) and found.diagnostics[0].code == "MS069"
+
+
+def test_a_subquery_with_several_rows_is_told_with_a_way_out() -> None:
+    error = RuntimeError("SparkRuntimeException: [SCALAR_SUBQUERY_TOO_MANY_ROWS] More than one row returned by a subquery. SQLSTATE: 21000")
+    (found,) = Translator([], "p", Redactor([])).translate(error, "q").diagnostics
+    assert (found.code, "LIMIT 1" in found.help) == ("MS067", True)
+
+
+def test_months_are_not_taken_for_minutes() -> None:
+    from millstream.units import Duration
+
+    assert Duration("1m").milliseconds == 60_000
+    with pytest.raises(ValueError, match="months"):
+        Duration("1M")

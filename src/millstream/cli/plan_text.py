@@ -190,7 +190,7 @@ def _growth(query: QueryView) -> list[str]:
     if not growing:
         bounds = dict.fromkeys(name for each in keeping if each.bounded_by != "one row" for name in each.bounded_by.split(", "))
         return [f"    bounded: it keeps rows of {' and '.join(bounds)}"] if bounds else []
-    inputs = ", ".join(dict.fromkeys(each.inputs for each in growing))
+    inputs = ", ".join(dict.fromkeys(name for each in growing for name in each.inputs.split(", ")))
     nodes = [node.name for node in query.plan.maintained if isinstance(node.component, Expiring) and node.component.ttl is None]
     fed = [name for name in nodes if any(above in query.plan.feeding for above in query.plan.node(name).inputs)]
     return [f"    grows without bound with {inputs}" + (f"; `ttl` on {' and '.join(fed)} bounds it" if fed else "")]

@@ -33,7 +33,13 @@ _BEFORE_COMPONENTS: tuple[Recogniser, ...] = (
     machine.lost_rows,
     machine.disk,
 )
-_AFTER_COMPONENTS: tuple[Recogniser, ...] = (machine.file_system, sql.failed_row, sql.rejected_plan, machine.network)
+_AFTER_COMPONENTS: tuple[Recogniser, ...] = (
+    machine.file_system,
+    sql.ambiguous_value,
+    sql.failed_row,
+    sql.rejected_plan,
+    machine.network,
+)
 
 
 @dataclass(frozen=True, slots=True)

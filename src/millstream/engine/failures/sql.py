@@ -5,6 +5,7 @@ from __future__ import annotations
 from millstream.engine.failures.scene import Scene
 from millstream.engine.failures.text import CONDITION, first_line, sentence_of
 from millstream.errors import Diagnostic
+from millstream.plan.nodes import TransformNode
 
 _ROW_CONDITIONS = {
     "DIVIDE_BY_ZERO",
@@ -41,9 +42,21 @@ def failed_row(text: str, scene: Scene) -> Diagnostic | None:
         return None
     node = scene.author
     name = f"`{node.name}`" if node else f"a node above `{scene.where}`"
-    help_ = "the `try_` form of the function gives null instead; or `on_error: drop` or `{dead_letter: SINK}`"
+    kept = isinstance(node, TransformNode) and node.component.incremental
+    other = "remove such rows in a node whose rows it reads" if kept else "`on_error: drop` or `{dead_letter: SINK}`"
+    help_ = f"the `try_` form of the function gives null instead; or {other}"
     message = f"{name} failed on a row: {sentence_of(text, condition)}"
     return Diagnostic("MS067", message, scene.sql_place, help=help_, node=node.name if node else "", cause=condition[1])
+
+
+def ambiguous_value(text: str, scene: Scene) -> Diagnostic | None:
+    """A subquery in the place of a value that returned more than one row."""
+    if "SCALAR_SUBQUERY_TOO_MANY_ROWS" not in text:
+        return None
+    node = scene.author or scene.current
+    message = f"`{node.name if node else scene.where}`: a subquery that stands for one value returned more than one row"
+    place = scene.sql_place or (node.place("sql") or node.span if node else None)
+    return Diagnostic("MS067", message, place, help="use an aggregate such as `max(…)`, or LIMIT 1", node=node.name if node else "")
 
 
 def rejected_plan(text: str, scene: Scene) -> Diagnostic | None:

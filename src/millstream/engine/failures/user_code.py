@@ -18,6 +18,7 @@ _KEYED = {
     marks.STATE: ("MS077", "declare the state as it was and add another, or `--reset QUERY` starts anew without state"),
 }
 _ON_ERROR = "`on_error: drop` leaves such rows out, `on_error: {dead_letter: SINK}` keeps them"
+_HELP = {"MS176": "name columns that no two rows of the result share, or leave `primary_key` out"}
 _VALUE = "WrongValueError"
 """The exception for a result whose columns are right, but not a value of one row."""
 
@@ -31,7 +32,7 @@ def refused_row(text: str, scene: Scene) -> Diagnostic | None:
     node = scene.node(name)
     if node is not None and node.options.event_time is not None and option == "event_time":
         sentence = node.options.event_time.unusable(sentence)
-    help_ = (node.component.refusal_help(code) if node else "") or _ON_ERROR
+    help_ = (node.component.refusal_help(code) if node else "") or _HELP.get(code, _ON_ERROR)
     return Diagnostic(code, f"`{name}`: {sentence}", scene.place(node, option), help=help_, node=name)
 
 

@@ -281,7 +281,8 @@ class RunningQuery:
             self.start()
             return
         if self.plan.stateful and self.plan.output_mode == "append" and not self.plan.bounded:
-            self.run.recorder.note(f"query `{self.plan.name}`: open windows and state stay open until the next run")
+            what = "open windows and state stay open until the next run" if self.plan.clocks else "its state is kept for the next run"
+            self.run.recorder.note(f"query `{self.plan.name}`: {what}")
         self._move(QueryEvent.ENDED)
 
     def _takes_single_epochs(self) -> bool:

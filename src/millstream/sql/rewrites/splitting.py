@@ -192,7 +192,7 @@ def _definition(select: exp.Expr, table: exp.Table) -> exp.Expr | None:
 
 def _taking_back(node: exp.Expr, tree: exp.Expr, adding: list[exp.Select]) -> str:
     if joins_tables(node):
-        return "a join of streams in SQL (the `join` transform has them)"
+        return "a join of streams"
     if isinstance(node, exp.Having):
         return "HAVING"
     if isinstance(node, exp.Window):
