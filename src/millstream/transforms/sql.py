@@ -100,7 +100,8 @@ class Sql(NamesInputs, EpochTail, Windowed, Expiring):
     def kind(self) -> Literal["stateless", "windowed", "running", "incremental", "refused"]:
         """How the query runs."""
         kind = self.split.kind
-        if self.emit == "changes" and kind in {"stateless", "windowed"} and not cannot_be_kept(self.query):
+        asked = kind in {"changes": ("stateless", "windowed"), "final": ("stateless",)}.get(self.emit or "", ())
+        if asked and not cannot_be_kept(self.query):
             return "incremental"
         if kind in {"stateless", "refused"} and not (kind == "stateless" and self._multiplies):
             return kind
@@ -138,7 +139,7 @@ class Sql(NamesInputs, EpochTail, Windowed, Expiring):
     def why_incremental(self) -> str:
         if not self.incremental:
             return ""
-        if self.split.kind == "running" and self.emit == "final":
+        if self.split.kind in {"running", "stateless"} and self.emit == "final":
             return "its result is returned once"
         if self.split.kind == "running" and self.ttl is not None:
             return "its rows expire"

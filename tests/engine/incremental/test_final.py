@@ -22,6 +22,7 @@ SOURCE = "t: {type: memory, rows: [{k: a, v: 1}, {k: b, v: 9}, {k: a, v: 7}, {k:
         ("SELECT k FROM t GROUP BY k ORDER BY sum(v)", [("a",), ("b",), ("c",)]),
         ("SELECT k, v FROM t WHERE v > 1 ORDER BY v, k", [("c", 2), ("a", 7), ("b", 9), ("c", 9)]),
         ("SELECT count(*) AS n FROM t WHERE v > 100", [(0,)]),
+        ("SELECT k FROM t WHERE v = 1", [("a",)]),
     ],
 )
 def test_the_result_comes_once_and_in_order(

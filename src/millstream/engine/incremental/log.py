@@ -112,7 +112,8 @@ class StateLog:
 
     def _checked(self, entry: Entry | None) -> Entry | None:
         if entry is not None and entry.plan != self._plan:
-            message = f"the state of `{self._query}` belongs to another query: its text, its inputs or the version of Spark changed"
+            changed = "its text, its inputs, the key of its changes or the version of Spark changed"
+            message = f"the state of `{self._query}` belongs to another query: {changed}"
             help_ = f"undo the change, or `--reset {self._query}` reads from the start again"
             raise RunError(Diagnostic("MS053", message, help=help_))
         return entry
