@@ -37,7 +37,8 @@ def death_of(jvm: Jvm | None, error: BaseException) -> RunError | None:
 def _has_ended(jvm: Jvm, error: BaseException) -> bool:
     if not jvm.alive:
         return True
-    if not is_connection_lost(error):
+    refused = any(isinstance(each, ConnectionError) for each in exception_chain(error))  # it listens no more, and has not ended yet
+    if not refused and not is_connection_lost(error):
         return False
     try:
         jvm.process.wait(_LAST_MOMENT)
