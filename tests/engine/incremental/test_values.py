@@ -97,3 +97,19 @@ def test_the_limit_of_a_subquery_holds_for_each_outer_row(spark: SparkSession, t
 def test_what_cannot_be_kept_is_refused_with_the_reason(sql: str, reason: str, spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(Refused, match=reason):
         Keeper(spark, sql, tmp_path, {"t": "k string, m map<string, int>"})
+
+
+@pytest.mark.parametrize(
+    ("kind", "refused"),
+    [
+        ("struct<variant_id:bigint,interval_ms:decimal(10,2)>", False),
+        ("array<struct<geometry_type:string>>", False),
+        ("struct<a:variant>", True),
+        ("interval day to second", True),
+        ("string collate UTF8_LCASE", True),
+    ],
+)
+def test_types_that_cannot_be_kept_are_told_from_names(kind: str, refused: bool) -> None:
+    from millstream.engine.incremental.relations import is_unstorable
+
+    assert is_unstorable(kind) is refused
