@@ -28,7 +28,7 @@ _CLASSES = {"s3a": "S3AFileSystem", "gs": "GoogleHadoopFileSystem", "abfss": "Se
 def memory(text: str, scene: Scene) -> Diagnostic | None:
     """A task that got no memory; the JVM itself survives this."""
     if "SparkOutOfMemoryError" in text:
-        help_ = f"{MEMORY_HELP}; or give each task less to do: `settings: {{spark: {{spark.sql.shuffle.partitions: 64}}}}`"
+        help_ = f"{MEMORY_HELP}; or give each task less to do: `settings: {{spark: {{spark.sql.shuffle.partitions: '64'}}}}`"
         return _at(scene, Diagnostic("MS155", "a task of Spark got too little memory", help=help_))
     if "java.lang.OutOfMemoryError" not in text:
         return None
