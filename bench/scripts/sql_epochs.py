@@ -16,8 +16,8 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 
 from millstream.clients.storage import LocalStorage
+from millstream.engine.incremental.analysis import Analysis, query_over
 from millstream.engine.incremental.arrivals import Feed, arrivals
-from millstream.engine.incremental.compilation import query_over
 from millstream.engine.incremental.maintenance import Maintenance
 from millstream.engine.sessions import INCREMENTAL
 from millstream.jvm.session import SessionOptions, begin
@@ -45,7 +45,7 @@ def tables(spark: SparkSession, query: str, epoch: int, rows: int, keys: int) ->
 def maintained(spark: SparkSession, query: str, epochs: int, rows: Callable[[int], int], keys: int) -> list[dict[str, float]]:
     first = tables(spark, query, 0, 1, keys)
     feeds = {name: Feed(frame.schema) for name, frame in first.items()}
-    kept = Maintenance("q", arrivals(first), feeds, query_over(QUERIES[query]), LocalStorage(Path(tempfile.mkdtemp())), 2)
+    kept = Maintenance("q", Analysis(spark, feeds, query_over(QUERIES[query])), LocalStorage(Path(tempfile.mkdtemp())), 2)
     kept.prepare(())
     times = []
     for epoch in range(epochs):

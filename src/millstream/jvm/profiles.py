@@ -25,13 +25,15 @@ Profile = Literal["short", "long", "small"]
 _MB = 1 << 20
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
+_CODE = "-XX:ReservedCodeCacheSize=240m"
+"""With the first compiler only, Java reserves 48 MB for code. Spark generates code for every query, and a JVM whose cache is full ends."""
 _FLAGS: Mapping[Profile, tuple[str, ...]] = {
-    "short": ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"),
+    "short": ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", _CODE),
     "long": ("-XX:+UseParallelGC",),
     "small": (
         "-XX:+UseSerialGC",
         "-XX:TieredStopAtLevel=1",
-        "-XX:ReservedCodeCacheSize=64m",
+        _CODE,
         "-XX:MinHeapFreeRatio=10",
         "-XX:MaxHeapFreeRatio=20",
         "-Xss512k",

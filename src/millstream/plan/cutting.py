@@ -94,9 +94,14 @@ class QueryPlan:
     @cached_property
     def clocks(self) -> tuple[StreamNode, ...]:
         """The nodes whose event time applies here: the last declared ones above stateful nodes."""
-        waiting = [node for node in self.above if node.stateful and node not in self.maintained]
+        waiting = [node for node in self.above if node.stateful and (node not in self.maintained or _has_native_windows(node))]
         found = {name for node in waiting for name in self._clocks_above(node)}
         return tuple(node for node in self.above if node.name in found)
+
+    @cached_property
+    def has_native_state(self) -> bool:
+        """Whether Spark's own operators keep state: then every epoch runs its streaming plan."""
+        return any(node.stateful and (node not in self.maintained or _has_native_windows(node)) for node in self.above)
 
     @cached_property
     def held(self) -> bool:
@@ -179,7 +184,8 @@ class QueryPlan:
     @cached_property
     def reporting_late(self) -> tuple[TransformNode, ...]:
         """The stateful nodes whose late rows this query reports: those that read rows, and not results of other stateful nodes."""
-        waiting = [node for node in self.above if isinstance(node, TransformNode) and node.stateful and node not in self.maintained]
+        stateful = [node for node in self.above if isinstance(node, TransformNode) and node.stateful]
+        waiting = [node for node in stateful if node not in self.maintained or _has_native_windows(node)]
         found = [node for node in waiting if node.name in self.owned]
         return tuple(node for node in found if isinstance(node.component, Windowed) and not self._has_state_above(node))
 
@@ -257,6 +263,10 @@ def ttl_of(node: StreamNode) -> Duration | None:
 
 def _is_incremental(node: StreamNode) -> bool:
     return isinstance(node, TransformNode) and node.component.incremental
+
+
+def _has_native_windows(node: StreamNode) -> bool:
+    return isinstance(node, TransformNode) and node.component.native_windows
 
 
 def _is_updating(node: TransformNode) -> bool:

@@ -1,5 +1,5 @@
-"""A query in Spark SQL. Names, calls, dynamic tables and changelogs are handled in Spark's plan (`sql/catalyst`); only windowed aggregates
-are cut out of the text (`sql/rewrites`).
+"""A query in Spark SQL. Its text goes to Spark as it is: names, calls, dynamic tables, changelogs and windows are handled in Spark's plan
+(`sql/catalyst`, `sql/analysed`). The text is only looked at to predict how the query will run (`sql/check`).
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from millstream.plan.changelog import OP, OPS, kept_columns, table_of
 from millstream.plan.components import EpochTail, Expiring, NamesInputs, NodeContext, OutputMode, Problem, TextPlace, TransformRun, Windowed
 from millstream.plan.error_policy import dead_letter_sink_of
 from millstream.plan.lookup_tables import LookupTable
-from millstream.sql.analysed import plans
-from millstream.sql.analysed.gate import Carriers, Refusal, per_epoch, totals, window_columns
+from millstream.sql.analysed import parts
+from millstream.sql.analysed.gate import Carriers, Refusal, inexact, per_epoch, totals, window_columns
 from millstream.sql.analysed.isolation import isolate_rejects
 from millstream.sql.catalyst import names
 from millstream.sql.catalyst.aggregates import stream_aggregates
@@ -37,12 +37,12 @@ from millstream.sql.check.alternatives import alternative_to
 from millstream.sql.check.changelog import names_op, with_carried_columns
 from millstream.sql.check.columns import analyse
 from millstream.sql.check.dialects import foreign_words
+from millstream.sql.check.lateness import closes
 from millstream.sql.check.lookups import calls_in, table_problems, uses
+from millstream.sql.check.prediction import Prediction, cannot_be_kept, predict, totals_key
 from millstream.sql.check.query import Query, parse_query, place_between
 from millstream.sql.check.syntax import Fault
 from millstream.sql.check.table_joins import joins_in, without_joins
-from millstream.sql.rewrites.lateness import closes
-from millstream.sql.rewrites.splitting import PART, Split, cannot_be_kept, split, totals_key, window_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -99,7 +99,7 @@ class Sql(NamesInputs, EpochTail, Windowed, Expiring):
     @property
     def kind(self) -> Literal["stateless", "windowed", "running", "incremental", "refused"]:
         """How the query runs."""
-        kind = self.split.kind
+        kind = self.prediction.kind
         asked = kind in {"changes": ("stateless", "windowed"), "final": ("stateless",)}.get(self.emit or "", ())
         if asked and not cannot_be_kept(self.query):
             return "incremental"
@@ -139,14 +139,14 @@ class Sql(NamesInputs, EpochTail, Windowed, Expiring):
     def why_incremental(self) -> str:
         if not self.incremental:
             return ""
-        if self.split.kind in {"running", "stateless"} and self.emit == "final":
+        if self.prediction.kind in {"running", "stateless"} and self.emit == "final":
             return "its result is returned once"
-        if self.split.kind == "running" and self.ttl is not None:
+        if self.prediction.kind == "running" and self.ttl is not None:
             return "its rows expire"
-        if self.split.kind in {"stateless", "windowed"} and self.emit == "changes":
+        if self.prediction.kind in {"stateless", "windowed"} and self.emit == "changes":
             return "`emit: changes`"
-        refusal = self.split.refusal
-        if refusal is not None and self.split.kind == "incremental":
+        refusal = self.prediction.refusal
+        if refusal is not None and self.prediction.kind == "incremental":
             return refusal.reason.replace(" is not supported yet", "").replace(" without a window", "")
         return "an input is a changelog" if self._over_changes else "totals over a node that keeps state"
 
@@ -156,7 +156,7 @@ class Sql(NamesInputs, EpochTail, Windowed, Expiring):
 
     @property
     def waits(self) -> bool:
-        return self.kind not in {"stateless", "incremental"}
+        return self.kind not in {"stateless", "incremental"} or self.native_windows
 
     @property
     def lookup_names(self) -> tuple[str, ...]:
@@ -175,8 +175,8 @@ class Sql(NamesInputs, EpochTail, Windowed, Expiring):
         return parse_query(self.sql)
 
     @property
-    def split(self) -> Split:
-        return split(self.sql, frozenset(self._tables))
+    def prediction(self) -> Prediction:
+        return predict(self.sql, frozenset(self._tables))
 
     @property
     def deterministic(self) -> bool:
@@ -201,21 +201,27 @@ class Sql(NamesInputs, EpochTail, Windowed, Expiring):
     @property
     def result_key(self) -> tuple[str, ...]:
         tree = without_joins(self.sql, frozenset(self._tables)).tree
-        return totals_key(tree, self.split.selects[0]) or () if self.kind == "running" and tree is not None else ()
+        return totals_key(tree, self.prediction.selects[0]) or () if self.kind == "running" and tree is not None else ()
 
     @property
     def has_tail(self) -> bool:
-        return bool(self.split.rest) and self.kind == "windowed"
+        return self.prediction.has_tail and self.kind == "windowed"
+
+    @property
+    def native_windows(self) -> bool:
+        waiting = self.kind == "incremental" and bool(self.prediction.selects)
+        return waiting and self.prediction.kind == "incremental" and self.emit != "changes" and self.ttl is None and not self._over_changes
 
     def tables(self) -> tuple[str, ...]:
         return self.query.tables
 
     def closes(self, input_name: str, event_time: str) -> str:
-        return closes(self.split, input_name) if self.kind == "windowed" else ""
+        return closes(self.prediction, input_name) if self.kind == "windowed" or self.native_windows else ""
 
     def reads(self, input_name: str, isolating: bool) -> int:
-        texts = self.split.parts if self.split.parts and not self.incremental else (self.sql,)
-        return max(1, sum(reference.name == input_name for text in texts for reference in parse_query(text).references))
+        if self.kind == "windowed":
+            return max(1, self.prediction.scans(input_name))
+        return max(1, sum(reference.name == input_name for reference in self.query.references))
 
     def output(self, inputs: Mapping[str, pa.Schema | None]) -> pa.Schema | None:
         if self.incremental:
@@ -248,7 +254,7 @@ class Sql(NamesInputs, EpochTail, Windowed, Expiring):
         if self.emit == "changes" and self.kind == "windowed":
             help_ = "remove `emit`: each session is returned once, when it has closed"
             return [Problem("MS030", "sessions merge and split, so their changes cannot be returned", "emit", help_)]
-        refusal = self.split.refusal if self.kind == "refused" else None
+        refusal = self.prediction.refusal if self.kind == "refused" else None
         if refusal:
             return [_at_place(Problem("MS030", refusal.reason, "sql", alternative_to(refusal.reason)), refusal.place)]
         if dead_letter_sink_of(self.late) and self.stateful and not any(self.closes(name, "") for name in self.tables()):
@@ -293,73 +299,101 @@ class SqlRun(TransformRun):
     def __init__(self, transform: Sql, context: NodeContext) -> None:
         super().__init__(transform, context)
         self.sql = transform
+        self._parsed: dict[bool, _Parsed] = {}
+        """Whether the query is over whole tables → its plan, which is the same for every epoch."""
+        self._streams: Mapping[str, DataFrame] = {}
+        self._cut: parts.Cut | None = None
+        """A query with windows in two."""
         self._carriers: list[Carriers] = []
-        """For each part of a windowed query, the columns with its window; empty after they were checked."""
-        self._parsed: dict[tuple[str, bool], _Parsed] = {}
-        """Text, and whether it is over whole tables → its plan, which is the same for every epoch."""
+        """For each part of it, the columns with its window; empty after they were checked."""
 
     def apply(self, frames: Mapping[str, DataFrame], context: NodeContext) -> DataFrame:
         from pyspark.sql import functions as F
 
-        sql, split = self.sql, self.sql.split
+        sql = self.sql
         if context.relational or sql.incremental:
-            result = self._run(sql.sql, frames, context, rewrites=stream_aggregates(distinct=False))
+            result = self._run(frames, context, rewrites=stream_aggregates(distinct=False))
             return result if context.relational or sql.final else result.withColumn(OP, F.lit("u"))
+        if sql.kind == "windowed":
+            return self._stream_windows(frames, context)
         changes = {name: kept_columns(frame.columns) for name, frame in frames.items()}
-        parts, carried = split.parts or (sql.sql,), {} if split.parts else changes
-        results = [self._run(part, frames, context, carried, stream_aggregates() if sql.stateful else {}) for part in parts]
-        if split.kind == "windowed":
-            self._carriers = [_windows(part, result, frames, context) for part, result in zip(parts, results, strict=True)]
-        if sql.has_tail:
-            return _union_parts(results)
-        (result,) = results
-        if split.kind == "running":
+        result = self._run(frames, context, changes, stream_aggregates() if sql.stateful else {})
+        if sql.kind == "running":
             _require_key(result, sql.result_key, context)
         if any(changes.values()) and not names_op(sql.sql):
-            _require_changes(self._parsed[parts[0], context.relational].carrying, changes, result.columns, context)
-        result = result.withColumn(OP, F.lit("u")) if split.kind == "running" else result
+            _require_changes(self._parsed[context.relational].carrying, changes, result.columns, context)
+        result = result.withColumn(OP, F.lit("u")) if sql.kind == "running" else result
         return isolate_rejects(result, context.name) if context.isolate else result
+
+    # Windows
+
+    def _stream_windows(self, frames: Mapping[str, DataFrame], context: NodeContext) -> DataFrame:
+        """The stream of a query with windows: the whole query, or its windowed aggregates in one frame."""
+        bridge = Bridge(next(iter(frames.values())).sparkSession)
+        self._streams, self._cut = frames, self._cut_windows(bridge, frames, context)
+        aggregates = [bridge.frame(parts.streamed(bridge, part)) for part in self._cut.parts]
+        kinds = [parts.kind_of_window(part) for part in self._cut.parts]
+        if self.sql.has_tail:
+            named = [frame.toDF(*[f"c{place}" for place in range(len(frame.columns))]) for frame in aggregates]
+            self._carriers = [_windows(frame, kind, context) for frame, kind in zip(named, kinds, strict=True)]
+            return _union_parts(named)
+        (part,), (kind,) = aggregates, kinds
+        result = bridge.frame(self._cut.over(bridge, [bridge.analysed_as_is(part)]))
+        _windows(result, kind, context)
+        return result
+
+    def _cut_windows(self, bridge: Bridge, frames: Mapping[str, DataFrame], context: NodeContext) -> parts.Cut:
+        plan = bridge.analysed(self._run(frames, context, rewrites=stream_aggregates(distinct=False)))
+        cut = parts.cut_windows(bridge, plan, parts.windowed_aggregates(plan))
+        if not cut.parts or (not self.sql.has_tail and len(cut.parts) > 1):
+            raise _refusal_error(Refusal("Spark's plan of this query has other aggregates by window than its text"), context)
+        if parts.reads_inputs(cut.rest):
+            raise _refusal_error(Refusal("rows of a stream and windowed aggregates cannot be combined on the rows of one epoch"), context)
+        return cut
 
     def finish(self, frame: DataFrame, context: NodeContext) -> DataFrame:
         if self.sql.incremental:  # a preview: nothing is left to do
             return frame
-        split = self.sql.split
-        parts = {f"{PART}{index}": frame.where(f"_part = {index}").select(f"_p{index}.*") for index in range(len(split.parts))}
-        result = self._run(split.rest, parts, context)
+        assert self._cut is not None
+        bridge = Bridge(frame.sparkSession)
+        # the table functions of an analysed plan are those of the epoch that it was analysed in
+        cut = self._cut_windows(bridge, self._streams, context) if self.sql.rebuilt_per_epoch else self._cut
+        aliases = [_alias(context.name, f"part {number}") for number in range(len(cut.parts))]
+        rows = [frame.where(f"_part = {number}").select(f"_p{number}.*") for number in range(len(cut.parts))]
+        marked = [bridge.named_by([alias], bridge.analysed_as_is(each)) for alias, each in zip(aliases, rows, strict=True)]
+        result = freeze(bridge.frame(cut.over(bridge, marked)), context.clock)
         if found := self._carriers:
-            _require_windows(result, {_alias(context.name, name): carriers for name, carriers in zip(parts, found, strict=True)}, context)
+            _require_windows(result, dict(zip(aliases, found, strict=True)), context)
             self._carriers = []
         return result
 
     def _run(
         self,
-        text: str,
         frames: Mapping[str, DataFrame],
         context: NodeContext,
         changes: Mapping[str, Carried] = MappingProxyType({}),
         rewrites: Rewrites = MappingProxyType({}),
     ) -> DataFrame:
-        """The result of a query over frames, which are its tables."""
+        """The result of the query over frames, which are its tables."""
         bridge = Bridge(next(iter(frames.values())).sparkSession)
-        context.record_sql(text)
-        key = (text, context.relational)
-        if key not in self._parsed:
-            self._parsed[key] = self._parse(bridge, text, changes, {**rewrites, **collecting(context.aggregates)})
-        parsed = self._parsed[key]
+        context.record_sql(self.sql.sql)
+        if context.relational not in self._parsed:
+            self._parsed[context.relational] = self._parse(bridge, changes, {**rewrites, **collecting(context.aggregates)})
+        parsed = self._parsed[context.relational]
         inputs = {name: names.Input(frame, _alias(context.name, name)) for name, frame in frames.items()}
         with table_functions_registered(bridge.spark, parsed.functions, self.sql.lookups, context):
             return freeze(bridge.frame(names.bind(bridge, parsed.carrying.plan, inputs)), context.clock)
 
-    def _parse(self, bridge: Bridge, text: str, changes: Mapping[str, Carried], rewrites: Rewrites) -> _Parsed:
-        """The plan of a text, rewritten as far as no frame is needed."""
-        plan = rewrite_plan(bridge, names.parse(bridge, text), rewrites)
+    def _parse(self, bridge: Bridge, changes: Mapping[str, Carried], rewrites: Rewrites) -> _Parsed:
+        """The plan of the text, rewritten as far as no frame is needed."""
+        plan = rewrite_plan(bridge, names.parse(bridge, self.sql.sql), rewrites)
         found = look_up(bridge, plan, self.sql.lookups, function_name)
         return _Parsed(carry(bridge, found.plan, changes), found.functions)
 
 
-def _windows(part: str, result: DataFrame, frames: Mapping[str, DataFrame], context: NodeContext) -> Carriers:
+def _windows(result: DataFrame, kind: str, context: NodeContext) -> Carriers:
     """The columns of a windowed aggregate that contain its window."""
-    found = window_columns(result, window_of(part, [name for name, frame in frames.items() if plans.keeps_state(frame)]))
+    found = window_columns(result, kind)
     if isinstance(found, Refusal):
         raise _refusal_error(found, context)
     return found
@@ -367,7 +401,7 @@ def _windows(part: str, result: DataFrame, frames: Mapping[str, DataFrame], cont
 
 def _require_windows(result: DataFrame, inputs: Mapping[str, Carriers], context: NodeContext) -> None:
     """Require that the per-epoch steps work window by window."""
-    if refusal := per_epoch(result, inputs):
+    if refusal := per_epoch(result, inputs) or inexact(result):
         raise _refusal_error(refusal, context)
 
 
@@ -393,11 +427,11 @@ def _require_changes(carrying: Carrying, changes: Mapping[str, Carried], columns
         raise PlanMismatchError(Diagnostic("MS030", f"`{context.name}`: {reason}", help=help_, node=context.name))
 
 
-def _union_parts(parts: list[DataFrame]) -> DataFrame:
+def _union_parts(frames: list[DataFrame]) -> DataFrame:
     """Several aggregates in one stream, distinguished by number, each in its own struct."""
     from pyspark.sql import functions as F
 
-    tagged = [part.select(F.lit(index).alias("_part"), F.struct("*").alias(f"_p{index}")) for index, part in enumerate(parts)]
+    tagged = [frame.select(F.lit(number).alias("_part"), F.struct("*").alias(f"_p{number}")) for number, frame in enumerate(frames)]
     return reduce(lambda left, right: left.unionByName(right, allowMissingColumns=True), tagged)
 
 

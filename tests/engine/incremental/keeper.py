@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from millstream.clients.storage import LocalStorage
+from millstream.engine.incremental.analysis import Analysis, query_over
 from millstream.engine.incremental.arrivals import Feed, arrivals, of_weights
-from millstream.engine.incremental.compilation import query_over
 from millstream.engine.incremental.maintenance import Maintenance
 
 if TYPE_CHECKING:
@@ -38,8 +38,7 @@ class Keeper:
         schemas = {name: _parse_datatype_string(ddl) for name, ddl in (tables or {"t": SCHEMA}).items()}
         weighted = {name: of_weights(schema) for name, schema in schemas.items()}  # type: ignore[arg-type]  # a struct
         self.feeds: Mapping[str, Feed] = feeds or weighted
-        first = spark.createDataFrame([], next(iter(self.feeds.values())).schema)
-        self.kept = Maintenance("q", first, self.feeds, query_over(text), LocalStorage(folder), partitions)
+        self.kept = Maintenance("q", Analysis(spark, self.feeds, query_over(text)), LocalStorage(folder), partitions)
         self.kept.prepare(key)
         self.result: Counter[tuple[Any, ...]] = Counter()
 

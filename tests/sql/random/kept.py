@@ -17,7 +17,7 @@ from tests.sql.random.oracle import Answer, RefusedError, Rows, WrongError, norm
 
 from millstream.clients.storage import LocalStorage
 from millstream.engine.incremental import log, maintenance, view
-from millstream.engine.incremental.compilation import query_over
+from millstream.engine.incremental.analysis import Analysis, query_over
 from millstream.engine.incremental.maintenance import Maintenance
 from millstream.engine.incremental.relations import Refused
 
@@ -50,9 +50,9 @@ class Kept:
 
     def _new(self, partitions: int) -> Maintenance:
         feeds = {table.name: feed_of(table) for table in self.case.tables}
-        first, storage = arriving(self.spark, self.case, 0), LocalStorage(self.folder)
+        storage = LocalStorage(self.folder)
         try:
-            kept = Maintenance("q", first, feeds, query_over(self.case.query), storage, partitions, final=self.final)
+            kept = Maintenance("q", Analysis(self.spark, feeds, query_over(self.case.query)), storage, partitions, final=self.final)
             kept.prepare((), self._wanted(kept))
         except Refused as refused:
             raise RefusedError(refused.reason) from refused

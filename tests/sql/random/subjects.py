@@ -10,7 +10,7 @@ from tests.sql.random.oracle import RefusedError, Stepping, ViewMaker
 from tests.sql.random.reference import Forgetful, Growing, Recomputing
 from tests.sql.random.weighted import Weighted
 
-from millstream.engine.incremental.compilation import query_over, with_weights
+from millstream.engine.incremental.analysis import Analysis, query_over, with_weights
 from millstream.engine.incremental.relations import Refused
 from millstream.engine.incremental.view import View
 from millstream.engine.incremental.weights import consolidated
@@ -32,7 +32,7 @@ class Subject(Weighted):
     def _new(self) -> View:
         feeds = {table.name: feed_of(table) for table in self.case.tables}
         try:
-            view = View(self.spark, feeds, query_over(self.case.query), partitions=2)
+            view = View(Analysis(self.spark, feeds, query_over(self.case.query)), partitions=2)
             view.compile(with_weights)
         except Refused as refused:
             raise RefusedError(refused.reason) from refused

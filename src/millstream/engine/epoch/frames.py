@@ -164,6 +164,8 @@ class EpochFrames:
         compute them twice.
         """
         epoch, digest, ends, time_ms = self._epoch, self._entry.digest, self._entry.flushes, self._entry.time_ms
+        if self._plan.has_native_state and maintenance.is_written(epoch, digest):
+            arrived.write.format("noop").mode("append").save()  # the changes are read back, and Spark's state still needs the epoch
         if not self._plan.tagged:
             return maintenance.step(arrived, epoch, digest, ends=ends, time_ms=time_ms)
         arrived = arrived.persist()

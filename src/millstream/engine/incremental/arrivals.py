@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import reduce
 
 from pyspark.sql import DataFrame
@@ -12,6 +12,7 @@ from pyspark.sql.types import StructType
 
 from millstream.engine.incremental.weights import WEIGHT, column_names
 from millstream.plan.changelog import OPS, SEQUENCE, op_of
+from millstream.sql.analysed.gate import Carriers
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +30,17 @@ class Feed:
     """How long a row stays after its arrival."""
     arrives_as: str = ""
     """The input as whose rows it arrives, if another feed has the same rows."""
+    windows: Carriers = field(default_factory=dict)
+    """The columns with the window, if the rows are those of closed windows: all rows of a window arrive in one epoch."""
 
     @property
     def is_changelog(self) -> bool:
         return not self.weighted and bool(op_of(self.schema.names))
+
+    @property
+    def is_keyed(self) -> bool:
+        """Whether its key is known to identify a row."""
+        return self.is_changelog or bool(self.windows)
 
     @property
     def keeps_rows(self) -> bool:

@@ -8,12 +8,15 @@ from typing import Any
 
 from millstream.engine.incremental.arrivals import Feed
 from millstream.engine.incremental.operators.base import Operator
+from millstream.engine.incremental.operators.by_window import ByWindow
 from millstream.engine.incremental.operators.inputs import FixedRows, Input, RecentRows, Table
 from millstream.engine.incremental.operators.joins import InnerJoin, KeyedJoin
 from millstream.engine.incremental.operators.keyed import Keyed
 from millstream.engine.incremental.operators.linear import Linear, Shared, UnionAll
 from millstream.engine.incremental.operators.sums import Sums, can_add_up
 from millstream.engine.incremental.relations import Refused, Step, is_unstorable
+from millstream.engine.incremental.weights import column_names
+from millstream.sql.analysed.gate import EpochRows, by_window
 from millstream.sql.catalyst.bridge import Bridge, Expression
 
 _LINEAR = {
@@ -31,6 +34,7 @@ _LINEAR = {
 }
 _FIXED = {"LocalRelation", "OneRowRelation", "Range", "LogicalRDD"}
 _LIMITS = {"GlobalLimit", "LocalLimit", "Offset", "Tail"}
+_BY_KEY = {"Aggregate", "Join", "Window"}
 _SHARED = {"Aggregate", "Join", "Window", "GlobalLimit"}
 _WORDS = {
     "UnionLoop": "a recursive query",
@@ -55,9 +59,27 @@ class Assignment:
 
     def _assign(self, step: Step) -> Operator:
         operator = self._shared(step) or self._new(step)
+        operator.whole_windows = self._whole_windows(operator)
         operator.number = len(self.operators)
         self.operators.append(operator)
         return operator
+
+    def _whole_windows(self, operator: Operator) -> EpochRows | None:
+        """What is known of an operator's rows, if it adds no rows of other epochs to closed windows."""
+        step = operator.step
+        if step.input:
+            windows = self._feeds[step.input].windows
+            names = column_names(len(step.columns))
+            carriers = {column.id: windows[name] for name, column in zip(names, step.columns, strict=True) if name in windows}
+            return EpochRows(True, carriers) if windows else None
+        if isinstance(operator, Shared) or not isinstance(operator, ByWindow | Linear | UnionAll):
+            return None
+        return self._over_windows(step, operator.inputs)
+
+    def _over_windows(self, step: Step, inputs: list[Operator]) -> EpochRows | None:
+        """The rows of a step over closed windows; None if it needs others."""
+        known = [each.whole_windows for each in inputs if each.whole_windows is not None]
+        return by_window(step.plan, known) if inputs and len(known) == len(inputs) else None
 
     def _shared(self, step: Step) -> Operator | None:
         """The operator of an equal step: a common table expression that is used twice has one state."""
@@ -72,10 +94,7 @@ class Assignment:
     def _new(self, step: Step) -> Operator:
         self._require_deterministic(step)
         if step.input:
-            feed = self._feeds[step.input]
-            if feed.is_changelog:
-                return Table(step, False, feed=feed)
-            return RecentRows(step, False, feed=feed) if feed.ttl_ms is not None else Input(step, feed.append_only, feed=feed)
+            return self._input(step, self._feeds[step.input])
         if step.kind in _FIXED:
             return FixedRows(step, True)
         if step.kind in _LIMITS:
@@ -84,6 +103,8 @@ class Assignment:
             raise Refused(f"{_WORDS.get(step.kind, step.kind)} cannot be kept up to date", step.plan)
         inputs = [self._assign(child) for child in step.children]
         append_only = all(each.append_only for each in inputs)
+        if step.kind in _BY_KEY and self._over_windows(step, inputs) is not None:
+            return ByWindow(step, append_only, inputs)
         if step.kind in {"Join", "Window"} or (step.kind == "Aggregate" and not can_add_up(self._bridge, step, append_only)):
             for child in step.children:
                 self._require_storable(child)
@@ -100,6 +121,11 @@ class Assignment:
             self._require_hashable(self._bridge.items(step.plan.partitionSpec()), step)
             return Keyed(step, False, inputs, keys=self._bridge.items(step.plan.partitionSpec()))
         raise Refused(f"the step `{step.kind}` cannot be kept up to date", step.plan)
+
+    def _input(self, step: Step, feed: Feed) -> Operator:
+        if feed.is_changelog:
+            return Table(step, False, feed=feed)
+        return RecentRows(step, False, feed=feed) if feed.ttl_ms is not None else Input(step, feed.append_only, feed=feed)
 
     def _require_storable(self, step: Step) -> None:
         """Values are kept as Parquet, and compared."""

@@ -5,24 +5,22 @@ An epoch is compiled twice at most: for few rows, whose plan is interpreted, and
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 
-from millstream.engine.incremental.arrivals import Feed, arrivals
+from millstream.engine.incremental.analysis import Analysis
+from millstream.engine.incremental.arrivals import arrivals
 from millstream.engine.incremental.assignment import Assignment
 from millstream.engine.incremental.keys import Keys
 from millstream.engine.incremental.operators.unique import require_unique
 from millstream.engine.incremental.relations import Delta, Refused, Relations, Step, is_unstorable
-from millstream.engine.incremental.steps import CONF, Steps
+from millstream.engine.incremental.steps import Steps
 from millstream.engine.incremental.tracing import CompiledEpoch, Tracing
 from millstream.engine.incremental.weights import WEIGHT, consolidated, partitioned
-from millstream.sql.catalyst.bridge import Bridge, Plan
 
 _ORDER = {"Sort", "GlobalLimit", "LocalLimit", "Offset"}
 
-Relate = Callable[[Mapping[str, DataFrame]], DataFrame]
-"""Computes the result from frames of the inputs."""
 Encode = Callable[[DataFrame, tuple[str, ...] | None], DataFrame]
 """Changes of the result, whose columns are `c0`, `c1`, … and a weight, in the form in which they leave; and the key among these columns."""
 
@@ -30,25 +28,16 @@ Encode = Callable[[DataFrame, tuple[str, ...] | None], DataFrame]
 class Compilation:
     """A query, its operators, and its epoch as compiled so far."""
 
-    def __init__(self, spark: SparkSession, feeds: Mapping[str, Feed], relate: Relate, partitions: int, *, final: bool) -> None:
-        self.feeds, self.partitions, self.final = dict(feeds), partitions, final
-        self.bridge = bridge = Bridge(_compiling(spark))
-        bridge.check()
-        leaves = {name: self._placeholder(feed) for name, feed in feeds.items()}
-        result = relate({name: bridge.frame(leaf) for name, leaf in leaves.items()})
-        steps = Steps(bridge, {bridge.rdd_id(leaf): name for name, leaf in leaves.items()})
-        self.names = tuple(result.columns)
-        self.root_step = steps.of(bridge.analysed(result))
+    def __init__(self, analysis: Analysis, partitions: int, *, final: bool) -> None:
+        self.feeds, self.names, self.partitions, self.final = analysis.feeds, analysis.names, partitions, final
+        self.bridge = bridge = analysis.bridge
+        self.root_step = Steps(bridge, analysis.inputs).of(analysis.plan)
+        self.streamed = analysis.streamed
         assignment = Assignment(bridge, self.feeds)
         self.root = assignment.assign(_below_order(self.root_step) if final else self.root_step)
         self.operators = assignment.operators
         self._compile_for: Callable[[], CompiledEpoch] = CompiledEpoch
         self._epochs: dict[bool, CompiledEpoch] = {}
-
-    def _placeholder(self, feed: Feed) -> Plan:
-        empty = self.bridge.spark.createDataFrame([], feed.schema)
-        output = [each for each in self.bridge.items(empty._jdf.queryExecution().analyzed().output()) if each.name() in feed.columns]
-        return self.bridge.leaf(self.bridge.seq(output), self.bridge.empty_rdd())
 
     @property
     def kinds(self) -> dict[int, str]:
@@ -63,7 +52,7 @@ class Compilation:
 
     def find_keys(self) -> list[tuple[str, ...]]:
         """The names of columns that identify a row of the result, the shortest first."""
-        found = Keys(self.bridge, {name: feed.key for name, feed in self.feeds.items() if feed.is_changelog}).of(self.root_step)
+        found = Keys(self.bridge, {name: feed.key for name, feed in self.feeds.items() if feed.is_keyed}).of(self.root_step)
         ids = [int(each.exprId().id()) for each in self.bridge.items(self.root_step.plan.output())]
         return [tuple(self.names[ids.index(column)] for column in sorted(key, key=ids.index)) for key in found]
 
@@ -157,25 +146,6 @@ def _below_order(step: Step) -> Step:
     return ordered
 
 
-def _compiling(spark: SparkSession) -> SparkSession:
-    """A session of its own for compiling, with the functions and settings of another."""
-    session = SparkSession(spark.sparkContext, spark._jsparkSession.cloneSession())
-    for name, value in CONF.items():
-        session.conf.set(name, value)
-    return session
-
-
 def with_weights(frame: DataFrame, key: tuple[str, ...] | None) -> DataFrame:
     """Changes as they are: with a weight."""
     return frame
-
-
-def query_over(text: str) -> Relate:
-    """A query as a function of the frames that it names."""
-
-    def relate(frames: Mapping[str, DataFrame]) -> DataFrame:
-        bridge = Bridge(next(iter(frames.values())).sparkSession)
-        tables = {name: frame._jdf.queryExecution().analyzed() for name, frame in frames.items()}
-        return bridge.frame(bridge.with_tables(bridge.with_inlined_definitions(bridge.parse(text)), tables))
-
-    return relate

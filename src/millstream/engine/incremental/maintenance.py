@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 
 from pyspark.sql import DataFrame
 
 from millstream.checkpoint.incremental import Entry
 from millstream.clients.storage import Storage
-from millstream.engine.incremental.arrivals import Feed
+from millstream.engine.incremental.analysis import Analysis
 from millstream.engine.incremental.changes import with_ops
-from millstream.engine.incremental.compilation import Relate
 from millstream.engine.incremental.log import StateLog
 from millstream.engine.incremental.relations import Refused
 from millstream.engine.incremental.snapshots import SnapshotWriter
@@ -33,9 +32,7 @@ class Maintenance:
     def __init__(
         self,
         node: str,
-        stream: DataFrame,
-        feeds: Mapping[str, Feed],
-        relate: Relate,
+        analysis: Analysis,
         storage: Storage,
         partitions: int,
         *,
@@ -43,7 +40,7 @@ class Maintenance:
         require_lease: Callable[[], None] = lambda: None,
     ) -> None:
         self.node = node
-        self.view = View(stream.sparkSession, feeds, relate, partitions, final=final)
+        self.view = View(analysis, partitions, final=final)
         self._storage, self._require_lease = storage, require_lease
         self._log: StateLog | None = None
         self.key: tuple[str, ...] | None = None
@@ -77,7 +74,8 @@ class Maintenance:
     def _fingerprint(self) -> str:
         """Identifies the operators and their stores. Spark's column ids and the names that it makes up differ from run to run."""
         view = self.view
-        plan = re.sub(r"#\d+L?", "", view.bridge.full_text(view.compilation.root_step.plan))
+        trees = [view.compilation.root_step.plan, *view.compilation.streamed]
+        plan = re.sub(r"#\d+L?", "", "\n".join(map(view.bridge.full_text, trees)))
         plan = re.sub(r"\b(_common_expr|lambda \w+?)_\d+", r"\1", re.sub(r"LogicalRDD.*", "LogicalRDD", plan))
         fixed = [str(step.plan.data().toString()) for step in view.compilation.root_step.walk() if step.kind == "LocalRelation"]
         operators = [f"{each.number} {each.kind} {each.key}" for each in view.operators]
@@ -88,6 +86,10 @@ class Maintenance:
     def log(self) -> StateLog:
         assert self._log is not None
         return self._log
+
+    def is_written(self, epoch: int, digest: str) -> bool:
+        """Whether the changes of an epoch are written, so that it is not computed again."""
+        return self.log.entry(epoch, digest) is not None
 
     def step(self, frame: DataFrame, epoch: int, digest: str, *, ends: bool = False, time_ms: int = 0) -> DataFrame:
         """The changes of the result in an epoch. If they are written already, they are read back. `ends`: no more rows will come.

@@ -7,7 +7,7 @@ aggregates of DISTINCT values become aggregates over an aggregate.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from millstream.engine.incremental.relations import Refused, Relations, Step
 from millstream.sql.catalyst.bridge import Bridge, Expression, Plan
@@ -35,35 +35,38 @@ CONF = {
 """Settings of the session in which plans are optimised and compiled."""
 
 
-class Steps:
-    """Makes the tree of steps. `inputs` names the leaves: the id of a placeholder's RDD → the input."""
+def step_of(bridge: Bridge, plan: Plan, inputs: Mapping[int, str]) -> Step:
+    """A plan as a tree of steps. `inputs` names the leaves: the id of a leaf's RDD → the input."""
+    children = tuple(step_of(bridge, child, inputs) for child in bridge.children(plan))
+    name = inputs.get(bridge.rdd_id(plan), "") if bridge.is_leaf(plan) else ""
+    return Step(bridge.kind(plan), plan, Relations(bridge).columns_of(plan), children, name)
 
-    def __init__(self, bridge: Bridge, inputs: dict[int, str]) -> None:
+
+def refuse_clock(bridge: Bridge, plan: Plan) -> None:
+    """Refuse functions that read the clock. The optimiser turns `current_timestamp()` into a literal, so they are looked for before."""
+    if not bridge.uses_clock(plan):
+        return
+    for expression in (each for root in bridge.expressions(plan) for each in _below(bridge, root)):
+        if bridge.uses_clock(expression) and not any(map(bridge.uses_clock, bridge.children(expression))):
+            raise Refused(f"`{expression.sql()}` changes with the clock, and rows that were computed before would not", expression)
+
+
+def _below(bridge: Bridge, expression: Expression) -> Iterator[Expression]:
+    yield expression
+    for child in bridge.children(expression):
+        yield from _below(bridge, child)
+
+
+class Steps:
+    """Makes the tree of steps. `inputs` names the leaves: the id of a leaf's RDD → the input."""
+
+    def __init__(self, bridge: Bridge, inputs: Mapping[int, str]) -> None:
         self._bridge, self._inputs, self._relations = bridge, inputs, Relations(bridge)
 
     def of(self, analysed: Plan) -> Step:
-        self._refuse_clock(analysed)
         for inner in self._bridge.subquery_plans(analysed):
             self._refuse_lost_limit(inner, limited=False)
-        return self._tree(self._rewrite(self._bridge.optimised(analysed)))
-
-    def _tree(self, plan: Plan) -> Step:
-        bridge = self._bridge
-        kind = bridge.kind(plan)
-        children = tuple(self._tree(child) for child in bridge.children(plan))
-        name = self._inputs.get(bridge.rdd_id(plan), "") if bridge.is_leaf(plan) else ""
-        return Step(kind, plan, self._relations.columns_of(plan), children, name)
-
-    def _refuse_clock(self, plan: Plan) -> None:
-        """The optimiser turns `current_timestamp()` into a literal, so it is looked for before."""
-        bridge = self._bridge
-        if not bridge.uses_clock(plan):
-            return
-        for expression in self._expressions(plan):
-            if bridge.uses_clock(expression) and not any(map(bridge.uses_clock, bridge.children(expression))):
-                raise Refused(f"`{expression.sql()}` changes with the clock, and rows that were computed before would not", expression)
-        for inner in bridge.subquery_plans(plan):
-            self._refuse_clock(inner)
+        return step_of(self._bridge, self._rewrite(self._bridge.optimised(analysed)), self._inputs)
 
     def _refuse_lost_limit(self, plan: Plan, *, limited: bool) -> None:
         """LIMIT of a subquery is one for each outer row. Where an inner column equals an expression of outer ones (a cast is enough), Spark
@@ -80,19 +83,8 @@ class Steps:
             self._refuse_lost_limit(child, limited=limited)
 
     def _is_outer_expression(self, side: Expression) -> bool:
-        kinds = {self._bridge.kind(each) for each in self._below(side)}
+        kinds = {self._bridge.kind(each) for each in _below(self._bridge, side)}
         return "OuterReference" in kinds and self._bridge.kind(side) != "OuterReference"
-
-    def _expressions(self, plan: Plan) -> Iterator[Expression]:
-        for expression in self._bridge.items(plan.expressions()):
-            yield from self._below(expression)
-        for child in self._bridge.children(plan):
-            yield from self._expressions(child)
-
-    def _below(self, expression: Expression) -> Iterator[Expression]:
-        yield expression
-        for child in self._bridge.children(expression):
-            yield from self._below(child)
 
     def _rewrite(self, plan: Plan) -> Plan:
         bridge = self._bridge
@@ -110,7 +102,7 @@ class Steps:
     # Scalar subqueries
 
     def _scalars(self, plan: Plan) -> list[Expression]:
-        found = [each for root in self._bridge.items(plan.expressions()) for each in self._below(root)]
+        found = [each for root in self._bridge.items(plan.expressions()) for each in _below(self._bridge, root)]
         return [each for each in found if self._bridge.kind(each) == "ScalarSubquery"]
 
     def _join_scalars(self, plan: Plan) -> Plan:
@@ -217,5 +209,5 @@ class Steps:
         return bridge.aggregate(groups, items, inner)
 
     def _functions_in(self, aggregate: Plan) -> list[Expression]:
-        found = [each for item in self._bridge.items(aggregate.aggregateExpressions()) for each in self._below(item)]
+        found = [each for item in self._bridge.items(aggregate.aggregateExpressions()) for each in _below(self._bridge, item)]
         return [each for each in found if self._bridge.kind(each) == "AggregateExpression"]

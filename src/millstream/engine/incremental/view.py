@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from pyspark.sql import DataFrame, SparkSession
 
 from millstream.checkpoint.incremental import Part
-from millstream.engine.incremental.arrivals import Feed
-from millstream.engine.incremental.compilation import Compilation, Encode, Relate
+from millstream.engine.incremental.analysis import Analysis
+from millstream.engine.incremental.compilation import Compilation, Encode
 from millstream.engine.incremental.levels import Levels
 from millstream.engine.incremental.operators.base import Operator
 from millstream.engine.incremental.operators.inputs import FixedRows
@@ -30,9 +30,9 @@ _LARGE_BYTES = 2 << 20
 class View:
     """The result of a query over inputs that change."""
 
-    def __init__(self, spark: SparkSession, feeds: Mapping[str, Feed], relate: Relate, partitions: int = 2, *, final: bool = False) -> None:
+    def __init__(self, analysis: Analysis, partitions: int = 2, *, final: bool = False) -> None:
         """With `final` the result is returned once, by an epoch that ends the input."""
-        self.compilation = Compilation(spark, feeds, relate, partitions, final=final)
+        self.compilation = Compilation(analysis, partitions, final=final)
         self.bridge, self._partitions = self.compilation.bridge, partitions
         self._compiled = CompiledEpoch()
         self._merging: dict[str, Piece] = {}

@@ -18,6 +18,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from millstream.checkpoint.layout import Checkpoint
+from millstream.engine.incremental.analysis import Analysis
 from millstream.engine.incremental.arrivals import Feed, arrivals
 from millstream.engine.incremental.growth import Growth, growth_of
 from millstream.engine.incremental.maintenance import Maintenance
@@ -110,11 +111,9 @@ class Lowering:
         self, plan: QueryPlan, frames: Mapping[str, DataFrame], rejects: list[DataFrame], clocks: Mapping[str, str]
     ) -> Stream:
         """The rows that arrive at the maintained nodes, and what keeps the root's result up to date."""
-        arriving = {name: visible(frames[name], plan.node(name)) for name in plan.feeding}
-        feeds = self._feeds(plan, arriving)
-        root, stream = plan.root, arrivals(arriving)
-        maintenance = self._prepared(plan, stream, feeds)
-        self.keys[root.name] = maintenance.key or ()
+        maintenance, rows = self._prepared(plan, {name: visible(frames[name], plan.node(name)) for name in plan.feeding})
+        self.keys[plan.root.name] = maintenance.key or ()
+        stream = arrivals(rows)
         return Stream(_union_with_rejects(stream, None, rejects) if rejects else stream, clocks, maintenance)
 
     def _feeds(self, plan: QueryPlan, arriving: Mapping[str, DataFrame]) -> dict[str, Feed]:
@@ -126,25 +125,36 @@ class Lowering:
                 feeds[_feed_name(name, ttl)] = Feed(frame.schema, key, ttl_ms=ttl.milliseconds if ttl else None, arrives_as=name)
         return feeds
 
-    def _prepared(self, plan: QueryPlan, stream: DataFrame, feeds: Mapping[str, Feed]) -> Maintenance:
-        """What keeps the root's result up to date, compiled."""
+    def _prepared(self, plan: QueryPlan, arriving: Mapping[str, DataFrame]) -> tuple[Maintenance, Mapping[str, DataFrame]]:
+        """What keeps the root's result up to date, compiled; and the rows that it reads."""
         partitions = int(self.spark.conf.get("spark.sql.shuffle.partitions") or 1)
         storage, root, lease = self.checkpoint.incremental(plan.name), plan.root, self.checkpoint.require_lease
-        relate = partial(self._relate, plan)
+        native = {str(getattr(node.component, "sql", "")): node.name for node in plan.maintained if node.component.native_windows}
         try:
-            kept = Maintenance(plan.name, stream, feeds, relate, storage, partitions, final=plan.final, require_lease=lease)
+            analysis = Analysis(self.spark, self._feeds(plan, arriving), partial(self._relate, plan))
+            rows = analysis.stream_windows(native, self._with_inputs_of(plan, arriving))
+            kept = Maintenance(plan.name, analysis, storage, partitions, final=plan.final, require_lease=lease)
             kept.prepare(root.options.primary_key, [sink.options.primary_key for sink in plan.sinks if root.name in sink.inputs])
         except Refused as refused:
             texts = {str(getattr(node.component, "sql", "")): node for node in plan.maintained}
             found = refused.origin
             _require(Refusal(refused.reason, found), texts.get(found.text, root) if found else root)
             raise
-        return kept
+        return kept, rows
+
+    def _with_inputs_of(self, plan: QueryPlan, arriving: Mapping[str, DataFrame]) -> Mapping[str, DataFrame]:
+        """Give the rows the aliases by which the late rows of windows are found."""
+        found = dict(arriving)
+        for node in plan.maintained:
+            for name in node.inputs if node.component.native_windows else ():
+                if name in found:
+                    found[name] = found[name].alias(input_alias(node.name, name))
+        return found
 
     def preview_operators(self, plan: QueryPlan, frames: Mapping[str, DataFrame]) -> tuple[list[Growth], tuple[str, ...] | None]:
         """The incremental operators of a query with what they cost and keep, and the key of its result, from frames without rows."""
-        arriving = {name: visible(frames[name], plan.node(name)) for name in plan.feeding}
-        with closing(self._prepared(plan, next(iter(arriving.values())), self._feeds(plan, arriving))) as maintenance:
+        arriving = {name: _with_time(visible(frames[name], plan.node(name)), plan, name) for name in plan.feeding}
+        with closing(self._prepared(plan, arriving)[0]) as maintenance:
             self.keys[plan.name] = maintenance.key or ()
             for sink in plan.sinks:
                 if plan.root.name in sink.inputs and not plan.final:
@@ -335,6 +345,12 @@ class Stream:
     """Spark's identifier of a watermark → the node that declares it"""
     maintenance: Maintenance | None = None
     """What keeps the root's result up to date, if it is incremental."""
+
+
+def _with_time(frame: DataFrame, plan: QueryPlan, name: str) -> DataFrame:
+    """A frame without rows whose event time Spark knows, as in a run."""
+    column = plan.event_time_of(name) if plan.clocks else ""
+    return frame.withWatermark(column, "0 seconds") if column else frame
 
 
 def _feed_name(name: str, ttl: str | None) -> str:

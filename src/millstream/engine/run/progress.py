@@ -58,8 +58,8 @@ def _pushes(plan: QueryPlan) -> bool:
 def _record_state(operators: Sequence[Facts], plan: QueryPlan, recorder: Recorder) -> None:
     """Record state sizes. Several operators belong to one node, unless there are as many nodes as operators."""
     nodes = [node.name for node in plan.above if node.stateful and node not in plan.maintained]
-    if not nodes or not operators:
-        return
+    if not nodes or not operators or any(node.component.native_windows for node in plan.maintained):
+        return  # operators of windows inside incremental nodes are not told apart
     apart = len(nodes) == len(operators)
     shares = {name: [part] for name, part in zip(reversed(nodes), operators, strict=True)} if apart else {nodes[-1]: operators}
     for name, parts in shares.items():

@@ -79,9 +79,7 @@ class Settlement:
         plan = self.history.plan
         if plan.maintained and not IncrementalState(self.checkpoint.incremental(plan.name)).holds(lack.epochs):
             yield f"what query `{plan.name}` wrote for them was replaced by a snapshot"
-        if any(node.stateful and node not in plan.maintained for node in plan.above) and not state_is_kept(
-            self.loop.checkpoint, lack.epochs[0]
-        ):
+        if plan.has_native_state and not state_is_kept(self.loop.checkpoint, lack.epochs[0]):
             yield f"the state of query `{plan.name}` before epoch {lack.epochs[0]} is no longer kept (`settings.retain_epochs`)"
         yield from (f"`{node.name}` depends on the clock" for node in plan.above if self._waits_for_clock(node))
         yield from (f"dynamic table `{node.name}` would receive old rows" for node in plan.filling)

@@ -65,6 +65,11 @@ class Transform(Component):
         return False
 
     @property
+    def native_windows(self) -> bool:
+        """Whether it is incremental over aggregates by window that Spark's stream computes, if their rows have an event time."""
+        return False
+
+    @property
     def why_incremental(self) -> str:
         """Why Spark cannot run it as a stream by itself, if it is incremental."""
         return ""

@@ -83,8 +83,8 @@ class _Refused(Exception):  # noqa: N818 — carries a finding out of the walk, 
 
 
 @dataclass(frozen=True, slots=True)
-class _Rows:
-    """Facts about a node's rows."""
+class EpochRows:
+    """Facts about the rows of a node in an epoch."""
 
     stream: bool
     carriers: Mapping[int, Carrier] = field(default_factory=dict)
@@ -101,6 +101,14 @@ def per_epoch(frame: DataFrame, inputs: Mapping[str, Carriers]) -> Refusal | Non
     except _Refused as found:
         return found.refusal
     return None
+
+
+def by_window(step: Plan, inputs: list[EpochRows]) -> EpochRows | None:
+    """The rows that a step computes from its inputs' rows in an epoch; None if it needs rows of other epochs."""
+    try:
+        return _Walk({}).visit_over(step, inputs)
+    except _Refused:
+        return None
 
 
 def window_columns(frame: DataFrame, window: str) -> Carriers | Refusal:
@@ -168,25 +176,26 @@ class _Walk:
     window: str = ""
     """The window of the streaming aggregate in this plan; empty: the plan runs epoch by epoch."""
 
-    def visit(self, node: Plan) -> _Rows:
+    def visit(self, node: Plan) -> EpochRows:
         if name := plans.input_name(node):
             known = self.inputs.get(name, {})
             columns = zip(plans.names(node), plans.ids(node), strict=True)
-            return _Rows(True, {column: known[name] for name, column in columns if name in known})
+            return EpochRows(True, {column: known[name] for name, column in columns if name in known})
         for expression, plan in plans.subqueries(node):
             if self.visit(plan).stream:
                 raise _Refused(_why(_WORDS[plans.kind(expression)]), expression)
         rows = [self.visit(child) for child in plans.children(node)]
         if not any(each.stream for each in rows):
-            return _Rows(False)
-        return self._step(node, rows)
+            return EpochRows(False)
+        return self.visit_over(node, rows)
 
-    def _step(self, node: Plan, rows: list[_Rows]) -> _Rows:
+    def visit_over(self, node: Plan, rows: list[EpochRows]) -> EpochRows:
+        """The rows of a node whose inputs are known."""
         kind = plans.kind(node)
         if kind in PLAIN or kind in {"Generate", "LateralJoin"}:
             return rows[0]
         if kind in PYTHON:
-            return _Rows(True, closed=rows[0].closed)
+            return EpochRows(True, closed=rows[0].closed)
         if kind == "Project":
             return replace(rows[0], carriers=self._named_carriers(plans.items(node.projectList()), rows[0]), pairs={})
         if kind == "Expand":
@@ -201,12 +210,12 @@ class _Walk:
             return self._partition(node, rows[0])
         raise _Refused(_why(_WORDS.get(kind, f"the step `{kind}`")), node)
 
-    def _named_carriers(self, items: list[Expression], rows: _Rows) -> dict[int, Carrier]:
+    def _named_carriers(self, items: list[Expression], rows: EpochRows) -> dict[int, Carrier]:
         known = self.window or rows.carriers or rows.pairs
         found = {plans.expr_id(item): self._carrier_of(item, rows) for item in items} if known else {}
         return {column: carrier for column, carrier in found.items() if carrier is not None}
 
-    def _carrier_of(self, item: Expression, rows: _Rows) -> Carrier | None:
+    def _carrier_of(self, item: Expression, rows: EpochRows) -> Carrier | None:
         """The window that an expression contains."""
         kind = plans.kind(item)
         if kind == "AttributeReference":
@@ -222,7 +231,7 @@ class _Walk:
             return rows.pairs.get(frozenset(columns)) if len(columns) == len(plans.children(item)) else None
         return None
 
-    def _expand(self, node: Plan, rows: _Rows) -> dict[int, Carrier]:
+    def _expand(self, node: Plan, rows: EpochRows) -> dict[int, Carrier]:
         """A column has the window if it does in every copy of the row: GROUPING SETS remove it from some, sliding windows do not."""
         projections = [plans.items(projection) for projection in plans.items(node.projections())]
         found: dict[int, Carrier] = {}
@@ -234,7 +243,7 @@ class _Walk:
                 found[plans.expr_id(attribute)] = carrier
         return found
 
-    def _union(self, node: Plan, rows: list[_Rows]) -> _Rows:
+    def _union(self, node: Plan, rows: list[EpochRows]) -> EpochRows:
         if not all(each.stream for each in rows):
             raise _Refused("UNION ALL of a stream and of fixed rows would repeat those rows in every epoch", node)
         found: dict[int, Carrier] = {}
@@ -244,9 +253,9 @@ class _Walk:
             carrier = carriers.pop()
             if carrier is not None and not carriers:
                 found[column] = carrier
-        return _Rows(True, found, closed=any(each.closed for each in rows))
+        return EpochRows(True, found, closed=any(each.closed for each in rows))
 
-    def _aggregate(self, node: Plan, rows: _Rows) -> _Rows:
+    def _aggregate(self, node: Plan, rows: EpochRows) -> EpochRows:
         if rows.closed:
             raise _Refused(_why("an aggregate over an aggregate"), node)
         if not any(self._carrier_of(key, rows) for key in plans.items(node.groupingExpressions())):
@@ -255,9 +264,9 @@ class _Walk:
             _require_plain_keys(node)
             if Carrier(self.window) not in [self._carrier_of(key, rows) for key in plans.items(node.groupingExpressions())]:
                 raise _Refused("GROUP BY must hold the window itself; its start and end can be selected: `window.start`", node)
-        return _Rows(True, self._named_carriers(plans.items(node.aggregateExpressions()), rows), closed=bool(self.window))
+        return EpochRows(True, self._named_carriers(plans.items(node.aggregateExpressions()), rows), closed=bool(self.window))
 
-    def _partition(self, node: Plan, rows: _Rows) -> _Rows:
+    def _partition(self, node: Plan, rows: EpochRows) -> EpochRows:
         kind = plans.kind(node)
         if kind == "Distinct":
             held = any(column in rows.carriers for column in plans.ids(node))
@@ -268,7 +277,7 @@ class _Walk:
             raise _Refused(_missing_window(_WORDS[kind], clause) if rows.carriers else _why(_WORDS[kind]), node)
         return rows
 
-    def _join_streams(self, node: Plan, left: _Rows, right: _Rows) -> _Rows:
+    def _join_streams(self, node: Plan, left: EpochRows, right: EpochRows) -> EpochRows:
         form = str(node.joinType().sql())
         if not right.stream and form in _KEEPS_LEFT:
             return left
@@ -283,7 +292,7 @@ class _Walk:
             raise _Refused(reason, node)
         return _join(form, left, right, matched)
 
-    def _same(self, one: Expression, other: Expression, left: _Rows, right: _Rows) -> bool:
+    def _same(self, one: Expression, other: Expression, left: EpochRows, right: EpochRows) -> bool:
         """Whether an equality compares the same window on the left and on the right."""
         sides = [
             (self._carrier_of(one, left), self._carrier_of(other, right)),
@@ -299,17 +308,17 @@ def _require_plain_keys(aggregate: Plan) -> None:
             raise _Refused("GROUP BY with COLLATE cannot be kept as state; group by `lower(…)` or another plain value", key)
 
 
-def _join(form: str, left: _Rows, right: _Rows, matched: list[tuple[Expression, Expression]]) -> _Rows:
+def _join(form: str, left: EpochRows, right: EpochRows, matched: list[tuple[Expression, Expression]]) -> EpochRows:
     """The columns of an outer join's other side may be null in every epoch, and no longer contain the window."""
     if form in {"INNER", "CROSS"}:
-        return _Rows(True, {**left.carriers, **right.carriers})
+        return EpochRows(True, {**left.carriers, **right.carriers})
     if form in {"LEFT OUTER", "LEFT SEMI", "LEFT ANTI"}:
         return left
     if form == "RIGHT OUTER":
         return right
     both = [pair for pair in matched if all(plans.kind(side) == "AttributeReference" for side in pair)]
     known = {**left.carriers, **right.carriers}
-    return _Rows(True, {}, {frozenset(map(plans.expr_id, pair)): known[plans.expr_id(pair[0])] for pair in both})
+    return EpochRows(True, {}, {frozenset(map(plans.expr_id, pair)): known[plans.expr_id(pair[0])] for pair in both})
 
 
 def _equalities(node: Plan) -> list[tuple[Expression, Expression]]:

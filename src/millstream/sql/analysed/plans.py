@@ -44,9 +44,9 @@ def analysed_plan(frame: DataFrame) -> Plan:
     return jvm.org.apache.spark.sql.catalyst.optimizer.InlineCTE(True, False).apply(frame._jdf.queryExecution().analyzed())
 
 
-def keeps_state(frame: DataFrame) -> bool:
-    """Whether a stateful operator is above a frame: results computed from it may close later."""
-    waiting = [frame._jdf.queryExecution().analyzed()]
+def keeps_state(plan: Plan) -> bool:
+    """Whether a plan has a stateful operator: results computed from its rows may close later."""
+    waiting = [plan]
     while waiting:
         node = waiting.pop()
         if kind(node) in _STATEFUL:
@@ -104,6 +104,15 @@ def looks_up(generate: Plan) -> bool:
     """Whether a lateral view is a join with a dynamic table, which has at most one row per key."""
     asked = children(generate.generator())
     return bool(asked) and kind(asked[0]) == "PythonUDF" and str(asked[0].name()).startswith(INPUT)
+
+
+def is_session(attribute: Expression) -> bool:
+    return bool(attribute.metadata().contains(_MARKERS[1]))
+
+
+def has_watermark(attribute: Expression) -> bool:
+    """Whether Spark knows a watermark for a column."""
+    return bool(attribute.metadata().contains("spark.watermarkDelayMs"))
 
 
 def is_window(attribute: Expression) -> bool:
@@ -175,6 +184,20 @@ class Origin:
         if self.line > len(lines):
             return None
         return (self.line, self.column) if lines[self.line - 1].startswith(before) else None
+
+
+def step_origin(step: Plan) -> Origin | None:
+    """The position of a step: its own, or the first one of its expressions. Spark's copy of a definition that is used twice has none."""
+    waiting = items(step.expressions())
+    inner = [found for each in waiting for found in _origins(each)]
+    return origin(step) or min(inner, key=lambda each: (each.line, each.column), default=None)
+
+
+def _origins(expression: Expression) -> Iterator[Origin]:
+    if found := origin(expression):
+        yield found
+    for child in children(expression):
+        yield from _origins(child)
 
 
 def origin(node: Plan | Expression) -> Origin | None:

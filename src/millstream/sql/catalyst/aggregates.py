@@ -1,6 +1,6 @@
 """Aggregates that Spark's streams lack, written with those that they have.
 
-    count(DISTINCT ip)          →   size(collect_set(ip))
+    count(DISTINCT ip)          →   bigint(size(collect_set(ip)))
     top_k(amount, 3)            →   slice(sort_array(collect_list(amount), false), 1, 3)
     first(page)                 →   min_by(page, struct(at, page))     (where there is an event time: by it, and not by arrival)
 
@@ -9,6 +9,7 @@ A `FILTER (WHERE …)` after the call stays with the aggregate inside.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import reduce
 
 from millstream.sql.catalyst.bridge import Bridge, Expression
@@ -28,7 +29,18 @@ def _count(bridge: Bridge, call: Call) -> Expression | None:
     if not bridge.is_distinct(call.node) or call.over is not None:
         return None
     values = call.arguments[0] if len(call.arguments) == 1 else _complete(bridge, call)
-    return bridge.call("size", [bridge.call("collect_set", [values], call.node, filtered=True)], call.node)
+    size = bridge.call("size", [bridge.call("collect_set", [values], call.node, filtered=True)], call.node)
+    return bridge.call("bigint", [size], call.node)
+
+
+def count_sets(bridge: Bridge, items: Iterable[Expression]) -> list[Expression]:
+    """Analysed columns of an aggregate in which `count(DISTINCT …)` counts a set: Spark analyses these calls once more."""
+    found = []
+    for item in items:
+        calls = [(each, bridge.as_unresolved(each)) for each in bridge.aggregate_functions(item)]
+        sets = [(each, _count(bridge, Call(call, "count", bridge.arguments(call), None))) for each, call in calls if call is not None]
+        found.append(bridge.replaced_from_top(item, [(old, new) for old, new in sets if new is not None]))
+    return found
 
 
 def _complete(bridge: Bridge, call: Call) -> Expression:

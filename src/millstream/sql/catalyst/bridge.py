@@ -334,6 +334,25 @@ class Bridge:
         with self._at(node):
             return self._catalyst.analysis.UnresolvedFunction(self.seq([self.kind(function)]), self.seq([function.child()]), *clauses)
 
+    def aggregate_functions(self, expression: Expression) -> list[Expression]:
+        """The calls of aggregates in an analysed expression."""
+        if self.kind(expression) == "AggregateExpression":
+            return [expression]
+        return [each for child in self.children(expression) for each in self.aggregate_functions(child)]
+
+    def as_unresolved(self, function: Expression) -> Expression | None:
+        """An analysed `count` as a call that is analysed again; None for other aggregates."""
+        inner = function.aggregateFunction()
+        if self.kind(inner) != "Count":
+            return None
+        clauses = (function.isDistinct(), function.filter(), False, self.seq([]), False)
+        with self._at(function):
+            return self._catalyst.analysis.UnresolvedFunction(self.seq(["count"]), inner.children(), *clauses)
+
+    def field(self, struct: Expression, ordinal: int) -> Expression:
+        """A field of a struct, by its place."""
+        return self._expressions.GetStructField(struct, ordinal, self._jvm.scala.Option.empty())
+
     def function_name(self, call: Expression) -> str:
         """The name of the function that is called; empty for names with dots."""
         parts = self.items(call.nameParts())

@@ -1,8 +1,4 @@
-"""Maps the SELECTs of a query to positions in its text.
-
-The parser keeps positions of names only. A SELECT's text runs from its keyword to the parenthesis, set operator or end that closes it; it
-is the innermost such range around any of its names.
-"""
+"""What a SELECT of a parsed query groups by: its windows, its keys, and what they are called in the result."""
 
 from __future__ import annotations
 
@@ -10,14 +6,9 @@ import re
 from collections.abc import Iterator
 
 from sqlglot import exp
-from sqlglot.tokenizer_core import Token, TokenType
 
-from millstream.plan.components import TextPlace
-from millstream.sql.check.query import is_aggregate, tokens_of
+from millstream.sql.check.query import is_aggregate
 
-_SET = {TokenType.UNION, TokenType.INTERSECT, TokenType.EXCEPT}
-_END = {*_SET, TokenType.R_PAREN, TokenType.SEMICOLON}
-_AFTER_GROUP = {*_SET, TokenType.HAVING, TokenType.ORDER_BY, TokenType.LIMIT, TokenType.SORT_BY, TokenType.WINDOW, TokenType.OFFSET}
 _UNITS = {"microsecond": 1, "millisecond": 1_000, "second": 1_000_000, "minute": 60_000_000, "hour": 3_600_000_000, "day": 86_400_000_000}
 _UNITS["week"] = 7 * _UNITS["day"]
 _AMOUNT = re.compile(rf"(\d+(?:\.\d+)?)\s*({'|'.join(_UNITS)})s?")
@@ -35,24 +26,6 @@ def _own(node: exp.Expr, top: exp.Select) -> Iterator[exp.Expr]:
             continue
         yield child
         yield from _own(child, top)
-
-
-def place_of_select(text: str, select: exp.Select) -> TextPlace | None:
-    """The position of the SELECT."""
-    position = next((child.meta["start"] for child in own(select) if "start" in child.meta), None)
-    around = [place for place in _places(text) if position is not None and place.start <= position < place.end]
-    return min(around, key=lambda place: place.end - place.start, default=None)
-
-
-def end_of_group(text: str) -> int | None:
-    """Where the outermost GROUP BY of a SELECT ends."""
-    tokens, depth, inside = tokens_of(text), 0, False
-    for token in tokens:
-        depth += (token.token_type == TokenType.L_PAREN) - (token.token_type == TokenType.R_PAREN)
-        if depth == 0 and inside and token.token_type in _AFTER_GROUP:
-            return int(token.start)
-        inside = inside or (depth == 0 and token.token_type == TokenType.GROUP_BY)
-    return len(text) if inside else None
 
 
 def window_calls(select: exp.Select) -> list[exp.Anonymous]:
@@ -136,24 +109,3 @@ def _in_window_function(node: exp.Expr, select: exp.Select) -> bool:
             return True
         parent = parent.parent
     return False
-
-
-def excludes(before: Token, token: Token) -> bool:
-    """Whether it is the EXCEPT of `* EXCEPT (a, b)`, and not a set operator."""
-    return token.token_type == TokenType.EXCEPT and before.token_type == TokenType.STAR
-
-
-def _places(text: str) -> list[TextPlace]:
-    tokens = tokens_of(text)
-    return [_place(tokens, index) for index, token in enumerate(tokens) if token.token_type == TokenType.SELECT]
-
-
-def _place(tokens: tuple[Token, ...], start: int) -> TextPlace:
-    depth, last = 0, start
-    for index, token in enumerate(tokens[start:], start):
-        if depth == 0 and token.token_type in _END and not excludes(tokens[index - 1], token):
-            break
-        depth += (token.token_type == TokenType.L_PAREN) - (token.token_type == TokenType.R_PAREN)
-        last += 1
-    first, final = tokens[start], tokens[last - 1]
-    return TextPlace(first.start, final.end + 1, first.line, first.col)

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from millstream.engine.incremental.relations import Delta, Step
 from millstream.engine.incremental.tracing import Tracing
+from millstream.sql.analysed.gate import EpochRows
 
 
 @dataclass
@@ -19,6 +20,8 @@ class Operator:
     inputs: list[Operator] = field(default_factory=list)
     number: int = 0
     """Its place in the query: state is stored under it."""
+    whole_windows: EpochRows | None = None
+    """What is known of its rows in an epoch, if all of them are results of windows that closed in it."""
 
     kind: ClassVar[str]
 

@@ -1,8 +1,8 @@
-"""SQL over streams is cut where it must be, and refused with the reason where it cannot be."""
+"""How a query will run is predicted from its text, with the reason where Spark cannot run it as a stream by itself."""
 
 import pytest
 
-from millstream.sql.rewrites.splitting import split
+from millstream.sql.check.prediction import predict
 from millstream.transforms.sql import Sql
 
 HOURLY = "select k, window(at, '1 hour') w, count(*) n from t group by 1, 2"
@@ -19,52 +19,28 @@ HOURLY = "select k, window(at, '1 hour') w, count(*) n from t group by 1, 2"
     ],
 )
 def test_one_windowed_aggregate_with_plain_steps_runs_whole(text: str) -> None:
-    found = split(text)
-    assert (found.kind, found.rest, len(found.parts)) == ("windowed", "", 1)
+    found = predict(text)
+    assert (found.kind, found.has_tail, len(found.selects)) == ("windowed", False, 1)
 
 
 @pytest.mark.parametrize(
-    ("text", "parts", "rest"),
+    ("text", "scans"),
     [
+        (f"select * from (select *, row_number() over (partition by w order by n desc) r from ({HOURLY})) where r = 1", 1),
+        (f"select w, count(distinct k) c from ({HOURLY}) group by w", 1),
+        (f"select a.n from ({HOURLY}) a join ({HOURLY}) b on a.w = b.w and a.k = b.k", 1),
+        (f"with h as ({HOURLY}) select w, max(n) m from h group by w", 1),
+        (f"select distinct w from ({HOURLY})", 1),
+        (f"select x.w from ({HOURLY}) x full join (select window(at, '1 hour') w, sum(y) y from t group by 1) z on x.w = z.w", 2),
         (
-            f"select * from (select *, row_number() over (partition by w order by n desc) r from ({HOURLY})) where r = 1",
+            "with f as (select * from t), h as (select window(at, '1 hour') w from f group by 1) select w, count(*) c from h group by w",
             1,
-            "row_number() over (partition by w order by n desc) r from (SELECT * FROM _part_0 )",
-        ),
-        (f"select w, count(distinct k) c from ({HOURLY}) group by w", 1, "from (SELECT * FROM _part_0 ) group by w"),
-        (
-            f"select a.n from ({HOURLY}) a join ({HOURLY}) b on a.w = b.w and a.k = b.k",
-            1,
-            "(SELECT * FROM _part_0 ) a join (SELECT * FROM _part_0 ) b",
-        ),
-        (f"with h as ({HOURLY}) select w, max(n) m from h group by w", 1, "with h as (SELECT * FROM _part_0 ) select"),
-        (f"select distinct w from ({HOURLY})", 1, "select distinct w from"),
-        (
-            f"select x.w from ({HOURLY}) x full join (select window(at, '1 hour') w, sum(y) y from t group by 1) z on x.w = z.w",
-            2,
-            "_part_1",
         ),
     ],
 )
-def test_what_goes_window_by_window_is_done_per_epoch(text: str, parts: int, rest: str) -> None:
-    found = split(text)
-    assert found.kind == "windowed" and len(found.parts) == parts and rest in found.rest
-
-
-def test_definitions_travel_with_the_part_that_reads_them() -> None:
-    found = split(
-        "with f as (select * from t where x > 1), h as (select window(at, '1 hour') w, k, count(*) n from f group by 1, 2) "
-        "select w, count(distinct k) c from h group by w"
-    )
-    assert found.parts[0].startswith("with f as (select * from t where x > 1)")
-    assert "f as (SELECT 1 )" in found.rest and "from t" not in found.rest
-
-
-def test_a_session_without_a_key_gets_one() -> None:
-    assert (
-        "group by 1, unix_seconds(at) * 0 )"
-        in split("select w from (select session_window(at, '1 minute') w, count(*) n from t group by 1)").parts[0]
-    )
+def test_what_goes_window_by_window_is_done_per_epoch(text: str, scans: int) -> None:
+    found = predict(text)
+    assert (found.kind, found.has_tail, found.scans("t")) == ("windowed", True, scans)
 
 
 @pytest.mark.parametrize(
@@ -72,7 +48,7 @@ def test_a_session_without_a_key_gets_one() -> None:
     ["select count(*) from t", "select k, sum(x) s from t group by k", "select k, s * 2 d from (select k, sum(x) s from t group by k)"],
 )
 def test_totals_without_a_window_run_on(text: str) -> None:
-    assert split(text).kind == "running"
+    assert predict(text).kind == "running"
 
 
 @pytest.mark.parametrize(
@@ -110,13 +86,13 @@ def test_totals_without_a_window_run_on(text: str) -> None:
     ],
 )  # fmt: skip
 def test_what_one_epoch_cannot_answer_is_refused(text: str, reason: str) -> None:
-    refusal = split(text).refusal
+    refusal = predict(text).refusal
     assert refusal is not None and reason in refusal.reason
 
 
 @pytest.mark.parametrize("text", ["select a, b from t where c", "select * from t union all select * from u", "select explode(xs) from t"])
 def test_plain_queries_stay_as_they_are(text: str) -> None:
-    assert split(text).kind == "stateless"
+    assert predict(text).kind == "stateless"
 
 
 @pytest.mark.parametrize(

@@ -11,13 +11,13 @@ from sqlglot import exp
 from millstream.plan.options import Duration
 from millstream.plan.windows import SessionWindow, SlidingWindow, TumblingWindow
 from millstream.plan.windows import closes as window_closes
+from millstream.sql.check.prediction import Prediction
 from millstream.sql.check.selects import window_calls
-from millstream.sql.rewrites.splitting import Split
 
 
-def closes(split: Split, table: str) -> str:
+def closes(prediction: Prediction, table: str) -> str:
     """SQL over a row of a table: when the first result that it belongs to closes; empty when that cannot be told."""
-    found = [text for select in split.selects if _reads(select, table) for text in [_closes(select)]]
+    found = [text for select in prediction.selects if _reads(select, table) for text in [_closes(select)]]
     if not found or not all(found):
         return ""
     return found[0] if len(found) == 1 else f"least({', '.join(found)})"

@@ -1,72 +1,71 @@
-"""How a query runs as a stream: as it is, as running totals, or cut in two.
+"""How a query will run as a stream, as far as its text shows: row by row, window by window, as running totals, or incrementally.
 
-Spark runs one windowed aggregate as a stream, and all groups of a window leave it in the same epoch, complete and once. So whatever stands
-above and goes window by window (ROW_NUMBER, COUNT DISTINCT, an aggregate over it, a join of two on the window) is plain SQL over the
-rows of one epoch. The cut is made in the text: each windowed aggregate becomes a part of its own, and a table in what is left.
+Plans are cut into queries without Spark, so this is asked before Spark reads the text. Spark's plan has the last word: a query whose text
+misled is kept up to date instead (`engine.decisions`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
 from sqlglot import exp
 
-from millstream.plan.components import TextPlace
-from millstream.sql.check.query import (
-    Query,
-    clause_word,
-    is_aggregate,
-    is_nested,
-    joins_tables,
-    parse_query,
-    place_of,
-    replace,
-    subquery_word,
-)
-from millstream.sql.check.selects import (
-    aggregates,
-    end_of_group,
-    group_columns,
-    group_keys,
-    own,
-    place_of_select,
-    window_calls,
-    window_identity,
-)
+from millstream.sql.check.query import Query, clause_word, is_aggregate, is_nested, joins_tables, place_of, subquery_word
+from millstream.sql.check.selects import aggregates, group_columns, group_keys, own, window_calls
 from millstream.sql.check.table_joins import without_joins
-from millstream.sql.rewrites.window_scope import Refusal, refusals
-
-PART = "_part_"
+from millstream.sql.check.window_scope import Refusal, refusals
 
 
 @dataclass(frozen=True, slots=True)
-class Split:
-    """A query as its stream runs it."""
+class Prediction:
+    """How a query will run."""
 
     kind: Literal["stateless", "windowed", "running", "incremental", "refused"]
-    parts: tuple[str, ...] = ()
-    """The windowed aggregates, as queries of their own."""
-    rest: str = ""
-    """What is left to do per epoch, over tables named `_part_0`, `_part_1`, …; empty: nothing."""
     selects: tuple[exp.Select, ...] = ()
-    """The windowed aggregates in the tree."""
+    """The aggregates by window, or the one aggregate of running totals."""
+    has_tail: bool = False
+    """Whether more is done with closed windows than Spark's stream can: it is done per epoch."""
     refusal: Refusal | None = None
     """Why Spark cannot run it as a stream by itself."""
 
+    def scans(self, table: str) -> int:
+        """How often the aggregates read a table. Equal ones are computed once."""
+        distinct = {select.sql(): select for select in self.selects}
+        return sum(_scans(select, table) for select in distinct.values())
+
+
+def _scans(node: exp.Expr, table: str) -> int:
+    """How often a SELECT reads a table, itself and by the definitions that it reads."""
+    found = 0
+    for each in node.find_all(exp.Table):
+        definition = _definition(node, each)
+        if definition is None:
+            found += ".".join(part.name for part in each.parts) == table
+        elif not any(definition is around for around in _around(each)):
+            found += _scans(definition, table)
+    return found
+
+
+def _around(node: exp.Expr) -> Iterable[exp.Expr]:
+    while node.parent is not None:
+        node = node.parent
+        yield node
+
 
 @lru_cache(maxsize=256)
-def split(text: str, tables: frozenset[str] = frozenset()) -> Split:
-    """Cut a query; `tables` are dynamic ones, and no streams. What Spark cannot run as a stream by itself is kept up to date from changes,
-    if it can be.
+def predict(text: str, tables: frozenset[str] = frozenset()) -> Prediction:
+    """Look at a query; `tables` are dynamic ones, and no streams. What Spark cannot run as a stream by itself is kept up to date from
+    changes, if it can be.
     """
     query = without_joins(text, tables)
-    found = _split(query)
+    found = _predict(query)
     if found.kind != "refused" or cannot_be_kept(query):
         return found
-    return Split("incremental", refusal=found.refusal)
+    windowed = tuple(select for select in query.tree.find_all(exp.Select) if window_calls(select)) if query.tree else ()
+    return Prediction("incremental", windowed, refusal=found.refusal)
 
 
 def _has_fixed_rows(union: exp.SetOperation) -> bool:
@@ -87,70 +86,43 @@ def cannot_be_kept(query: Query) -> bool:
     return any(call.name.lower() == "session_window" for call in calls)
 
 
-def _split(query: Query) -> Split:
-    """Cut a query. What the parser does not understand is taken as it is."""
+def _predict(query: Query) -> Prediction:
+    """What the parser does not understand is taken as it is."""
     if query.tree is None:
-        return Split("stateless")
+        return Prediction("stateless")
     if query.stateful() is None:
         fixed = next((node for node in query.tree.find_all(exp.SetOperation) if _has_fixed_rows(node)), None)
         if fixed is None or not query.references:
-            return Split("stateless")
-        return Split("refused", refusal=Refusal("UNION ALL of a stream and of fixed rows", place_of(query.text, fixed)))
+            return Prediction("stateless")
+        return Prediction("refused", refusal=Refusal("UNION ALL of a stream and of fixed rows", place_of(query.text, fixed)))
     for node in query.tree.walk():
         if word := subquery_word(node) or clause_word(node):
-            return Split("refused", refusal=Refusal(f"{word} is not supported yet", place_of(query.text, node)))
+            return Prediction("refused", refusal=Refusal(f"{word} is not supported yet", place_of(query.text, node)))
     windowed = [select for select in query.tree.find_all(exp.Select) if window_calls(select)]
     if not windowed:
         return _running(query, query.tree)
     found = next(refusals(query, windowed), None)
     if found is not None:
-        return Split("refused", refusal=found)
-    return _windowed(query, query.tree, windowed)
+        return Prediction("refused", refusal=found)
+    others = [select for select in query.tree.find_all(exp.Select) if select is not windowed[0]]
+    return Prediction("windowed", tuple(windowed), has_tail=len(windowed) > 1 or any(map(_per_epoch, others)))
 
 
-def window_of(part: str, remembering: Iterable[str] = ()) -> str:
-    """Which windows a part has. Equal for parts whose windows close in the same epochs: of the same length, step and origin, and read from
-    inputs that do not hold rows back themselves.
-    """
-    tree = parse_query(part).tree
-    calls = [call for select in tree.find_all(exp.Select) for call in window_calls(select)] if tree is not None else []
-    held = sorted(name for name in remembering if name in parse_query(part).tables)
-    return " ".join([*(window_identity(call) for call in calls[:1]), *(f"over {name}" for name in held)])
-
-
-def _windowed(query: Query, tree: exp.Expr, windowed: list[exp.Select]) -> Split:
-    if len(windowed) == 1 and not any(_per_epoch(select) for select in tree.find_all(exp.Select) if select is not windowed[0]):
-        whole = _keyed_sessions(query.text, windowed[0], place_of_select(query.text, windowed[0]))
-        return Split("windowed", (whole,), selects=tuple(windowed))
-    parts: dict[str, str] = {}
-    edits: list[tuple[TextPlace, str]] = []
-    definitions = _definitions(query, tree)
-    for select in windowed:
-        place = place_of_select(query.text, select)
-        if place is None:
-            return Split("refused", refusal=Refusal("this query cannot be cut", None))
-        body = _keyed_sessions(query.text[place.start : place.end], select, None)
-        text = f"{definitions}{body}" if _reads_definitions(tree, select) else body
-        parts.setdefault(text, f"{PART}{len(parts)}")
-        edits.append((place, f"SELECT * FROM {parts[text]} "))
-    return Split("windowed", tuple(parts), _without_unused(replace(query.text, edits)), tuple(windowed))
-
-
-def _running(query: Query, tree: exp.Expr) -> Split:
+def _running(query: Query, tree: exp.Expr) -> Prediction:
     """One aggregate without a window runs in update mode, as long as nothing above it would have to take rows back."""
     adding = [select for select in tree.find_all(exp.Select) if aggregates(select)]
     for node in tree.walk():
         word = _taking_back(node, tree, adding)
         if word:
-            return Split("refused", refusal=Refusal(f"{word} is not supported yet without a window", place_of(query.text, node)))
+            return Prediction("refused", refusal=Refusal(f"{word} is not supported yet without a window", place_of(query.text, node)))
     nested = next((select for select in adding if is_nested(select)), None)
     if nested is not None:
-        return Split("refused", refusal=Refusal("an aggregate in a subquery is not supported yet", place_of(query.text, nested)))
+        return Prediction("refused", refusal=Refusal("an aggregate in a subquery is not supported yet", place_of(query.text, nested)))
     if len(adding) > 1:
-        return Split("refused", refusal=Refusal("an aggregate over an aggregate is not supported yet without a window", None))
+        return Prediction("refused", refusal=Refusal("an aggregate over an aggregate is not supported yet without a window", None))
     if adding and adding[0].args.get("group") and (reason := _keyless(tree, adding[0])):
-        return Split("refused", refusal=Refusal(reason, place_of(query.text, adding[0].args["group"])))
-    return Split("running", selects=tuple(adding))
+        return Prediction("refused", refusal=Refusal(reason, place_of(query.text, adding[0].args["group"])))
+    return Prediction("running", selects=tuple(adding))
 
 
 def _keyless(tree: exp.Expr, adding: exp.Select) -> str:
@@ -231,49 +203,3 @@ def _per_epoch(select: exp.Select) -> bool:
     if aggregates(select) or select.args.get("distinct") or select.args.get("joins"):
         return True
     return any(isinstance(node, exp.Window) for node in own(select))
-
-
-def _keyed_sessions(text: str, select: exp.Select, place: TextPlace | None) -> str:
-    """Spark refuses sessions without a key, and optimises a constant away."""
-    calls = window_calls(select)
-    group = select.args["group"].expressions
-    if len(group) > 1 or calls[0].name.lower() != "session_window":
-        return text
-    body = text[place.start : place.end] if place else text
-    end = end_of_group(body)
-    time = calls[0].expressions[0].sql(dialect="spark")
-    keyed = f"{body[:end].rstrip()}, unix_seconds({time}) * 0 {body[end:]}" if end is not None else body
-    return text[: place.start] + keyed + text[place.end :] if place else keyed
-
-
-def _definitions(query: Query, tree: exp.Expr) -> str:
-    """The WITH clause of a query, as it stands before its SELECT."""
-    clause = tree.args.get("with_")
-    outer = tree if isinstance(tree, exp.Select) else next(iter(tree.find_all(exp.Select)), None)
-    if clause is None or not isinstance(outer, exp.Select):
-        return ""
-    place = place_of_select(query.text, outer)
-    return query.text[: place.start] if place else ""
-
-
-def _reads_definitions(tree: exp.Expr, select: exp.Select) -> bool:
-    names = {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
-    return any(table.name.lower() in names for table in select.find_all(exp.Table))
-
-
-def _without_unused(text: str) -> str:
-    """Definitions that only the parts used would still ask for tables that are not there."""
-    query = parse_query(text)
-    if query.tree is None:
-        return text
-    edits = [(place, "SELECT 1 ") for place in _unused(query, query.tree)]
-    return replace(text, edits)
-
-
-def _unused(query: Query, tree: exp.Expr) -> Iterator[TextPlace]:
-    for cte in tree.find_all(exp.CTE):
-        readers = [table for table in tree.find_all(exp.Table) if table.name.lower() == cte.alias.lower()]
-        if not readers and isinstance(cte.this, exp.Select):
-            place = place_of_select(query.text, cte.this)
-            if place:
-                yield place

@@ -1,0 +1,126 @@
+"""A query over its inputs, as Spark analyses it.
+
+The inputs are leaves without rows. Windowed aggregates over event time stay with Spark's stream, which forgets a window when it has closed:
+they are cut out of the plan, and their rows are inputs of the incremental query, in the same epoch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from pyspark.sql import DataFrame, SparkSession
+
+from millstream.engine.incremental.arrivals import Feed
+from millstream.engine.incremental.keys import Keys
+from millstream.engine.incremental.steps import CONF, refuse_clock, step_of
+from millstream.engine.incremental.weights import column_names
+from millstream.sql.analysed import parts, plans
+from millstream.sql.analysed.gate import Carriers, Refusal, window_columns
+from millstream.sql.catalyst.bridge import Bridge, Plan
+
+Relate = Callable[[Mapping[str, DataFrame]], DataFrame]
+"""Computes the result from frames of the inputs."""
+
+
+class Analysis:
+    """The plan of a query, and its inputs."""
+
+    def __init__(self, spark: SparkSession, feeds: Mapping[str, Feed], relate: Relate) -> None:
+        self.feeds = dict(feeds)
+        self.bridge = bridge = Bridge(_compiling(spark))
+        bridge.check()
+        leaves = {name: self._placeholder(feed) for name, feed in feeds.items()}
+        result = relate({name: bridge.frame(leaf) for name, leaf in leaves.items()})
+        self.names = tuple(result.columns)
+        self.plan = bridge.analysed(result)
+        refuse_clock(bridge, self.plan)
+        self.inputs = {bridge.rdd_id(leaf): name for name, leaf in leaves.items()}
+        """The id of a leaf's RDD → the input."""
+        self.streamed: tuple[Plan, ...] = ()
+        """The windowed aggregates that Spark's stream computes."""
+
+    def _placeholder(self, feed: Feed) -> Plan:
+        empty = self.bridge.spark.createDataFrame([], feed.schema)
+        output = [each for each in self.bridge.items(empty._jdf.queryExecution().analyzed().output()) if each.name() in feed.columns]
+        return self.bridge.leaf(self.bridge.seq(output), self.bridge.empty_rdd())
+
+    def stream_windows(self, nodes: Mapping[str, str], streams: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
+        """Leave windowed aggregates to Spark's stream. `nodes` gives the nodes whose windows may be, by their texts; `streams` are the
+        rows of the inputs. Returns the streams that the rest of the query reads.
+        """
+        found = [each for each in parts.windowed_aggregates(self.plan, of_inputs=True) if parts.has_watermark(each)]
+        named = [(each, nodes.get(text, "")) for each in found if (text := _text_of(each))]
+        accepted = [(each, node) for each, node in named if node and self._window_columns(each, streams) is not None]
+        if not accepted:
+            return dict(streams)
+        cut = parts.cut_windows(self.bridge, self.plan, [each for each, _ in accepted])
+        owners = [next(node for each, node in accepted if part.sameResult(each)) for part in cut.parts]
+        names = [f"windows of {node}{_number(owners, place)}" for place, node in enumerate(owners)]
+        self.inputs |= {self.bridge.rdd_id(leaf): names[number] for leaf, number in cut.leaves}
+        self.plan, self.streamed = cut.rest, cut.parts
+        read = {self.inputs[self.bridge.rdd_id(leaf)] for leaf in self.bridge.nodes(cut.rest) if self._is_input(leaf)}
+        self.feeds = {name: feed for name, feed in self.feeds.items() if name in read}
+        rows = {feed.arrives_as or name: streams[feed.arrives_as or name] for name, feed in self.feeds.items()}
+        for name, part in zip(names, cut.parts, strict=True):
+            rows[name] = self._streamed(part, streams)
+            windows = self._window_columns(part, streams)
+            self.feeds[name] = Feed(rows[name].schema, self._key_of(part), windows=windows or {})
+        return rows
+
+    def _is_input(self, node: Plan) -> bool:
+        return self.bridge.is_leaf(node) and self.bridge.rdd_id(node) in self.inputs
+
+    def _streamed(self, part: Plan, streams: Mapping[str, DataFrame]) -> DataFrame:
+        """A windowed aggregate over the streams of its inputs."""
+        bridge = Bridge(next(iter(streams.values())).sparkSession)
+        leaves = [leaf for leaf in self.bridge.items(part.collectLeaves()) if self._is_input(leaf)]
+        rows = [(leaf, bridge.analysed_as_is(streams[self.inputs[self.bridge.rdd_id(leaf)]])) for leaf in leaves]
+        pairs = [(leaf, parts.with_columns_of(bridge, leaf, below, plans.names(leaf))) for leaf, below in rows]
+        hosted = bridge.replaced_everywhere(part, pairs)
+        frame = bridge.frame(parts.streamed(bridge, hosted))
+        return frame.toDF(*column_names(len(frame.columns)))
+
+    def _window_columns(self, part: Plan, streams: Mapping[str, DataFrame]) -> Carriers | None:
+        """The columns of a part with its window; None if Spark cannot run it as a stream."""
+        frame = self._streamed(part, streams)
+        bridge = Bridge(frame.sparkSession)
+        plan = bridge.analysed_as_is(frame)
+        if frame.isStreaming and bridge.streaming_refusal(plan, "Append"):
+            return None
+        found = window_columns(frame, parts.kind_of_window(parts.windowed_aggregates(plan)[0]))
+        return None if isinstance(found, Refusal) else found
+
+    def _key_of(self, part: Plan) -> tuple[str, ...]:
+        """The columns that identify a row of a windowed aggregate."""
+        found = Keys(self.bridge, {}).of(step_of(self.bridge, part, {}))
+        ids = plans.ids(part)
+        return tuple(f"c{ids.index(column)}" for column in sorted(found[0], key=ids.index)) if found else ()
+
+
+def query_over(text: str) -> Relate:
+    """A query as a function of the frames that it names."""
+
+    def relate(frames: Mapping[str, DataFrame]) -> DataFrame:
+        bridge = Bridge(next(iter(frames.values())).sparkSession)
+        tables = {name: frame._jdf.queryExecution().analyzed() for name, frame in frames.items()}
+        return bridge.frame(bridge.with_tables(bridge.with_inlined_definitions(bridge.parse(text)), tables))
+
+    return relate
+
+
+def _compiling(spark: SparkSession) -> SparkSession:
+    """A session of its own for compiling, with the functions and settings of another."""
+    session = SparkSession(spark.sparkContext, spark._jsparkSession.cloneSession())
+    for name, value in CONF.items():
+        session.conf.set(name, value)
+    return session
+
+
+def _number(owners: list[str], place: int) -> str:
+    """Tells the aggregates of one node apart."""
+    return f" ({owners[:place].count(owners[place]) + 1})" if owners.count(owners[place]) > 1 else ""
+
+
+def _text_of(node: Plan) -> str:
+    found = plans.step_origin(node)
+    return found.text if found else ""

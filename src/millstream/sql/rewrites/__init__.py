@@ -1,1 +1,0 @@
-"""How a query is cut into windowed aggregates and the rest, in its text."""
