@@ -164,6 +164,12 @@ def test_expressions_are_taken_apart_and_put_together(bridge: Bridge) -> None:
     assert len(rows(bridge, firsts)) == 2
     distinct = bridge.analysed(bridge.spark.sql(f"SELECT count(DISTINCT id) FROM ({ROWS})")).aggregateExpressions().apply(0).child()
     assert not bridge.plain_aggregate(distinct, []).isDistinct()
+    assert bridge.aggregate_functions(distinct) == [distinct] and bridge.aggregate_functions(key) == []
+    again = bridge.as_unresolved(distinct)
+    assert bridge.function_name(again) == "count" and bridge.is_distinct(again)
+    assert bridge.as_unresolved(bridge.first(name)) is None
+    pair = bridge.analysed(bridge.spark.sql("SELECT named_struct('a', 1, 'b', 2) AS s"))
+    assert rows(bridge, bridge.project([bridge.alias(bridge.field(columns(bridge, pair)[0], 1), "b")], pair)) == [(2,)]
 
 
 def test_what_the_planner_knows(bridge: Bridge) -> None:
@@ -180,6 +186,18 @@ def test_what_the_planner_knows(bridge: Bridge) -> None:
     stream = bridge.analysed(spark.readStream.format("rate").load().groupBy("value").count())
     assert "watermark" in bridge.streaming_refusal(stream, "Append") and bridge.streaming_refusal(stream, "Update") == ""
     spark.catalog.dropTempView("bridge_rows")
+
+
+def test_a_join_of_streams_is_bounded_by_a_comparison_of_their_times(bridge: Bridge) -> None:
+    from pyspark.sql import functions
+
+    rate = bridge.spark.readStream.format("rate").load().withWatermark("timestamp", "1 second")
+    left, right = rate.alias("a"), rate.selectExpr("timestamp AS at", "value AS v").withWatermark("at", "1 second").alias("b")
+    bounds = {"value = v": False, "value = v AND timestamp > at": False, "timestamp = at": True}
+    bounds["value = v AND timestamp > at AND timestamp < at + INTERVAL 1 HOUR"] = True
+    for condition, bounded in bounds.items():
+        (join,) = bridge.joins(bridge.analysed(left.join(right, functions.expr(condition))))
+        assert bridge.bounds_state(join) == bounded, condition
 
 
 def test_rows_are_leaves(bridge: Bridge) -> None:

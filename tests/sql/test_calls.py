@@ -54,9 +54,9 @@ def test_an_aggregate_of_the_user_collects_its_arguments(bridge: Bridge, written
 @pytest.mark.parametrize(
     ("written", "becomes"),
     [
-        ("count(DISTINCT a)", "size(collect_set(a))"),
-        ("count(DISTINCT a) FILTER (WHERE b) + 1", "size(collect_set(a) FILTER (WHERE b)) + 1"),
-        ("count(DISTINCT a, b)", "size(collect_set(if(a IS NULL OR b IS NULL, NULL, `struct`(a, b))))"),
+        ("count(DISTINCT a)", "bigint(size(collect_set(a)))"),
+        ("count(DISTINCT a) FILTER (WHERE b) + 1", "bigint(size(collect_set(a) FILTER (WHERE b))) + 1"),
+        ("count(DISTINCT a, b)", "bigint(size(collect_set(if(a IS NULL OR b IS NULL, NULL, `struct`(a, b)))))"),
         ("count(a)", "count(a)"),
         ("count(DISTINCT a) OVER (PARTITION BY k)", "count(DISTINCT a) OVER (PARTITION BY k)"),
         ("Top_K(a, 3)", "slice(sort_array(collect_list(a), false), 1, 3)"),

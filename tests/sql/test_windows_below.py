@@ -1,4 +1,6 @@
-"""Windows inside an incremental query stay with Spark's stream: it forgets them when they have closed, and their rows feed the rest."""
+"""Windows and joins within a time inside an incremental query stay with Spark's stream: it forgets what the watermark has passed, and their
+rows feed the rest.
+"""
 # ruff: noqa: E501 — the statements are read line by line
 
 from __future__ import annotations
@@ -31,6 +33,7 @@ ROWS = [
     {"id": 6, "k": "b", "v": 5, "at": at(47)},
     {"id": 7, "k": "b", "v": 4, "at": at(61)},
 ]
+OTHERS = [{**row, "id": 10 + index, "v": index} for index, row in enumerate(ROWS[:5])]
 TENS = "SELECT window(at, '10 seconds') w, k, count(*) n, sum(v) s FROM t GROUP BY 1, 2"
 THIRTIES = "SELECT window(at, '30 seconds') w, k, count(DISTINCT v) n FROM t GROUP BY 1, 2"
 SESSIONS = "SELECT session_window(at, '10 seconds') w, count(*) n FROM t GROUP BY 1"
@@ -58,6 +61,20 @@ QUERIES = {
         f"WITH x AS ({TENS}) SELECT p.k, count(*) c FROM x p JOIN x q ON p.w = q.w AND p.k <> q.k GROUP BY p.k",
         "by window sums",
     ),
+    "rows within a time": ("SELECT t.id, u.id j FROM t JOIN u ON t.k = u.k AND t.at BETWEEN u.at AND u.at + INTERVAL 20 SECONDS", ""),
+    "a bound in WHERE": (
+        "SELECT t.k, sum(u.v) s FROM t, u WHERE t.k = u.k AND t.at >= u.at AND t.at < u.at + INTERVAL 30 SECONDS GROUP BY t.k",
+        "sums",
+    ),
+    "an outer join within a time": (
+        "SELECT u.k, count(t.id) n FROM u LEFT JOIN t ON t.k = u.k AND t.at > u.at AND t.at < u.at + INTERVAL 30 SECONDS GROUP BY u.k",
+        "sums",
+    ),
+    "a join without a bound": ("SELECT t.id, u.id j FROM t JOIN u ON t.k = u.k AND t.at >= u.at", "inner join"),
+    "windows over a join": (
+        "SELECT max(n) m FROM (SELECT count(*) n FROM t JOIN u ON t.k = u.k AND t.at BETWEEN u.at AND u.at + INTERVAL 20 SECONDS GROUP BY window(t.at, '10 seconds'))",
+        "sums",
+    ),
     "a column twice": (
         "SELECT k, sum(n) n FROM (SELECT k, k AS j, window w, count(*) n, count(*) m FROM t GROUP BY k, window(at, '10 seconds')) GROUP BY k",
         "sums",
@@ -66,13 +83,11 @@ QUERIES = {
 
 
 def document(sql: str, **node: Any) -> dict[str, Any]:
-    source = {"type": "memory", "rows": ROWS, "rows_per_epoch": 2, "event_time": {"column": "at", "watermark": "0s"}}
-    return {
-        "name": "p",
-        "sources": {"t": source},
-        "transforms": {"q": {"type": "sql", "sql": sql, **node}},
-        "sinks": {"out": {"type": "memory", "from": "q"}},
-    }
+    common = {"type": "memory", "rows_per_epoch": 2, "event_time": {"column": "at", "watermark": "0s"}}
+    sources = {"u": {**common, "rows": OTHERS}, "t": {**common, "rows": ROWS}}
+    read = {name: source for name, source in sources.items() if name == "t" or " u " in sql}
+    sink = {"type": "memory", "from": "q"}
+    return {"name": "p", "sources": read, "transforms": {"q": {"type": "sql", "sql": sql, **node}}, "sinks": {"out": sink}}
 
 
 def normal(rows: Iterable[Mapping[str, Any]]) -> Counter[str]:
@@ -117,21 +132,26 @@ def answer(topology: Topology, key: tuple[str, ...] | None) -> list[dict[str, An
 
 
 def batch(spark: SparkSession, sql: str) -> Counter[str]:
-    spark.createDataFrame(pa.Table.from_pylist(ROWS)).createOrReplaceTempView("t")
+    for name, rows in (("t", ROWS), ("u", OTHERS)):
+        spark.createDataFrame(pa.Table.from_pylist(rows)).createOrReplaceTempView(name)
     try:
         return normal(spark.sql(sql).toArrow().to_pylist())
     finally:
         spark.catalog.dropTempView("t")
+        spark.catalog.dropTempView("u")
 
 
 @pytest.mark.parametrize(("name", "late"), [*((name, "drop") for name in QUERIES), ("windows of two sizes", None)])
-def test_windows_close_one_by_one_below_an_incremental_query_or_at_the_end(
+def test_what_the_watermark_bounds_is_left_to_the_stream(
     name: str, late: str | None, pipeline: Callable[..., Topology], run: Callable[..., Report], spark: SparkSession, kept: list[Maintenance]
 ) -> None:
+    """Results close one by one; without `late`, at the end of the bounded input."""
     sql, operators = QUERIES[name]
     topology = pipeline(yaml.safe_dump(document(sql, **({"late": late} if late else {}))))
-    run(topology)
+    report = run(topology)
     view = kept[-1].view
-    assert view.compilation.streamed, "no window was left to Spark's stream"
+    assert bool(view.compilation.streamed) == ("without a bound" not in name)
     assert " ".join(each.kind for each in view.operators if each.kind not in {"input", "row by row", "shared"}) == operators
     assert normal(answer(topology, kept[-1].key)) == batch(spark, sql)
+    expected = {"t": len(ROWS), "u": len(OTHERS)}
+    assert all(report.nodes[node.name].rows_out == expected[node.name] for node in topology.sources)

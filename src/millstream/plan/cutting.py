@@ -7,7 +7,7 @@ node.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -94,14 +94,14 @@ class QueryPlan:
     @cached_property
     def clocks(self) -> tuple[StreamNode, ...]:
         """The nodes whose event time applies here: the last declared ones above stateful nodes."""
-        waiting = [node for node in self.above if node.stateful and (node not in self.maintained or _has_native_windows(node))]
+        waiting = [node for node in self.above if node.stateful and (node not in self.maintained or _has_native_parts(node))]
         found = {name for node in waiting for name in self._clocks_above(node)}
         return tuple(node for node in self.above if node.name in found)
 
     @cached_property
     def has_native_state(self) -> bool:
         """Whether Spark's own operators keep state: then every epoch runs its streaming plan."""
-        return any(node.stateful and (node not in self.maintained or _has_native_windows(node)) for node in self.above)
+        return any(node.stateful and (node not in self.maintained or _has_native_parts(node)) for node in self.above)
 
     @cached_property
     def held(self) -> bool:
@@ -185,7 +185,7 @@ class QueryPlan:
     def reporting_late(self) -> tuple[TransformNode, ...]:
         """The stateful nodes whose late rows this query reports: those that read rows, and not results of other stateful nodes."""
         stateful = [node for node in self.above if isinstance(node, TransformNode) and node.stateful]
-        waiting = [node for node in stateful if node not in self.maintained or _has_native_windows(node)]
+        waiting = [node for node in stateful if node not in self.maintained or _has_native_parts(node)]
         found = [node for node in waiting if node.name in self.owned]
         return tuple(node for node in found if isinstance(node.component, Windowed) and not self._has_state_above(node))
 
@@ -210,14 +210,16 @@ class QueryPlan:
         """The nodes whose rejects this query reports."""
         return tuple(node for node in (*self.nodes, *self.sinks) if node.isolates and node.name in self.owned)
 
-    def scans(self, source: SourceNode) -> int:
-        """How often one run of the streaming plan reads a source: once per path, and once more for every node whose rejects leave it."""
+    def scans(self, source: SourceNode, reads: Mapping[str, int] | None = None) -> int:
+        """How often one run of the streaming plan reads a source: once per path, and once more for every node whose rejects leave it.
+        `reads` says how often nodes that feed maintained ones are read.
+        """
         paths = {source.name: 1}
         for node in self.above:
             paths.setdefault(node.name, sum(paths.get(name, 0) * _reads(node, name) for name in node.inputs))
         ends = self.feeding if self.maintained else (self.root.name,)
         leaving = [node.name for node in self.above if node.isolates and node.name in self.owned and node is not self.root]
-        return max(1, sum(paths[name] for name in (*ends, *leaving)))
+        return max(1, sum(paths[name] * (reads or {}).get(name, 1) for name in ends) + sum(paths[name] for name in leaving))
 
     def readers(self, name: str) -> int:
         """How often an epoch reads a node's frame. The frame of `stream_end` also holds the rejects of nodes above the root."""
@@ -265,8 +267,8 @@ def _is_incremental(node: StreamNode) -> bool:
     return isinstance(node, TransformNode) and node.component.incremental
 
 
-def _has_native_windows(node: StreamNode) -> bool:
-    return isinstance(node, TransformNode) and node.component.native_windows
+def _has_native_parts(node: StreamNode) -> bool:
+    return isinstance(node, TransformNode) and node.component.native_parts
 
 
 def _is_updating(node: TransformNode) -> bool:

@@ -156,7 +156,7 @@ class Sql(NamesInputs, EpochTail, Windowed, Expiring):
 
     @property
     def waits(self) -> bool:
-        return self.kind not in {"stateless", "incremental"} or self.native_windows
+        return self.kind not in {"stateless", "incremental"} or self.native_parts
 
     @property
     def lookup_names(self) -> tuple[str, ...]:
@@ -208,15 +208,15 @@ class Sql(NamesInputs, EpochTail, Windowed, Expiring):
         return self.prediction.has_tail and self.kind == "windowed"
 
     @property
-    def native_windows(self) -> bool:
-        waiting = self.kind == "incremental" and bool(self.prediction.selects)
-        return waiting and self.prediction.kind == "incremental" and self.emit != "changes" and self.ttl is None and not self._over_changes
+    def native_parts(self) -> bool:
+        by_text = self.incremental and self.prediction.kind == "incremental" and self.prediction.may_wait
+        return by_text and self.emit != "changes" and self.ttl is None and not self._over_changes
 
     def tables(self) -> tuple[str, ...]:
         return self.query.tables
 
     def closes(self, input_name: str, event_time: str) -> str:
-        return closes(self.prediction, input_name) if self.kind == "windowed" or self.native_windows else ""
+        return closes(self.prediction, input_name) if self.kind == "windowed" or self.native_parts else ""
 
     def reads(self, input_name: str, isolating: bool) -> int:
         if self.kind == "windowed":
@@ -315,7 +315,7 @@ class SqlRun(TransformRun):
             result = self._run(frames, context, rewrites=stream_aggregates(distinct=False))
             return result if context.relational or sql.final else result.withColumn(OP, F.lit("u"))
         if sql.kind == "windowed":
-            return self._stream_windows(frames, context)
+            return self._stream_parts(frames, context)
         changes = {name: kept_columns(frame.columns) for name, frame in frames.items()}
         result = self._run(frames, context, changes, stream_aggregates() if sql.stateful else {})
         if sql.kind == "running":
@@ -327,7 +327,7 @@ class SqlRun(TransformRun):
 
     # Windows
 
-    def _stream_windows(self, frames: Mapping[str, DataFrame], context: NodeContext) -> DataFrame:
+    def _stream_parts(self, frames: Mapping[str, DataFrame], context: NodeContext) -> DataFrame:
         """The stream of a query with windows: the whole query, or its windowed aggregates in one frame."""
         bridge = Bridge(next(iter(frames.values())).sparkSession)
         self._streams, self._cut = frames, self._cut_windows(bridge, frames, context)
@@ -344,7 +344,7 @@ class SqlRun(TransformRun):
 
     def _cut_windows(self, bridge: Bridge, frames: Mapping[str, DataFrame], context: NodeContext) -> parts.Cut:
         plan = bridge.analysed(self._run(frames, context, rewrites=stream_aggregates(distinct=False)))
-        cut = parts.cut_windows(bridge, plan, parts.windowed_aggregates(plan))
+        cut = parts.cut(bridge, plan, parts.windowed_aggregates(plan))
         if not cut.parts or (not self.sql.has_tail and len(cut.parts) > 1):
             raise _refusal_error(Refusal("Spark's plan of this query has other aggregates by window than its text"), context)
         if parts.reads_inputs(cut.rest):

@@ -1,12 +1,13 @@
 """A query over its inputs, as Spark analyses it.
 
-The inputs are leaves without rows. Windowed aggregates over event time stay with Spark's stream, which forgets a window when it has closed:
-they are cut out of the plan, and their rows are inputs of the incremental query, in the same epoch.
+The inputs are leaves without rows. Aggregates by window and joins within a time stay with Spark's stream, which forgets what the watermark
+has passed: they are cut out of the plan, and their rows are inputs of the incremental query, in the same epoch.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -15,7 +16,7 @@ from millstream.engine.incremental.keys import Keys
 from millstream.engine.incremental.steps import CONF, refuse_clock, step_of
 from millstream.engine.incremental.weights import column_names
 from millstream.sql.analysed import parts, plans
-from millstream.sql.analysed.gate import Carriers, Refusal, window_columns
+from millstream.sql.analysed.gate import Carriers, Refusal, inexact, window_columns
 from millstream.sql.catalyst.bridge import Bridge, Plan
 
 Relate = Callable[[Mapping[str, DataFrame]], DataFrame]
@@ -37,61 +38,64 @@ class Analysis:
         self.inputs = {bridge.rdd_id(leaf): name for name, leaf in leaves.items()}
         """The id of a leaf's RDD → the input."""
         self.streamed: tuple[Plan, ...] = ()
-        """The windowed aggregates that Spark's stream computes."""
+        """The parts that Spark's stream computes."""
+        self.reads: Counter[str] = Counter()
+        """The input → how often the stream reads it, if parts do."""
 
     def _placeholder(self, feed: Feed) -> Plan:
         empty = self.bridge.spark.createDataFrame([], feed.schema)
         output = [each for each in self.bridge.items(empty._jdf.queryExecution().analyzed().output()) if each.name() in feed.columns]
         return self.bridge.leaf(self.bridge.seq(output), self.bridge.empty_rdd())
 
-    def stream_windows(self, nodes: Mapping[str, str], streams: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
-        """Leave windowed aggregates to Spark's stream. `nodes` gives the nodes whose windows may be, by their texts; `streams` are the
-        rows of the inputs. Returns the streams that the rest of the query reads.
+    def stream_parts(self, nodes: Mapping[str, str], streams: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
+        """Leave parts of the query to Spark's stream. `nodes` gives the nodes whose parts may be, by their texts; `streams` are the rows
+        of the inputs. Returns the streams that the rest of the query reads.
         """
-        found = [each for each in parts.windowed_aggregates(self.plan, of_inputs=True) if parts.has_watermark(each)]
-        named = [(each, nodes.get(text, "")) for each in found if (text := _text_of(each))]
-        accepted = [(each, node) for each, node in named if node and self._window_columns(each, streams) is not None]
-        if not accepted:
+        found = self._streamable(nodes, streams) if nodes else []
+        if not found:
             return dict(streams)
-        cut = parts.cut_windows(self.bridge, self.plan, [each for each, _ in accepted])
-        owners = [next(node for each, node in accepted if part.sameResult(each)) for part in cut.parts]
-        names = [f"windows of {node}{_number(owners, place)}" for place, node in enumerate(owners)]
+        cut = parts.cut(self.bridge, self.plan, found)
+        owners = [f"{_word(part)} of {nodes[_text_of(part)]}" for part in cut.parts]
+        names = [f"{owner}{_number(owners, place)}" for place, owner in enumerate(owners)]
         self.inputs |= {self.bridge.rdd_id(leaf): names[number] for leaf, number in cut.leaves}
         self.plan, self.streamed = cut.rest, cut.parts
         read = {self.inputs[self.bridge.rdd_id(leaf)] for leaf in self.bridge.nodes(cut.rest) if self._is_input(leaf)}
         self.feeds = {name: feed for name, feed in self.feeds.items() if name in read}
         rows = {feed.arrives_as or name: streams[feed.arrives_as or name] for name, feed in self.feeds.items()}
+        self.reads.update(rows.keys())
         for name, part in zip(names, cut.parts, strict=True):
+            self.reads.update(self.inputs[self.bridge.rdd_id(leaf)] for leaf in self._leaves(part))
             rows[name] = self._streamed(part, streams)
-            windows = self._window_columns(part, streams)
-            self.feeds[name] = Feed(rows[name].schema, self._key_of(part), windows=windows or {})
+            self.feeds[name] = Feed(rows[name].schema, self._key_of(part), windows=_windows(rows[name]))
         return rows
+
+    def _streamable(self, nodes: Collection[str], streams: Mapping[str, DataFrame]) -> list[Plan]:
+        return parts.streamable(self.bridge, self.plan, lambda each: _text_of(each) in nodes and self._runs(each, streams))
+
+    def _runs(self, part: Plan, streams: Mapping[str, DataFrame]) -> bool:
+        """Whether Spark runs a part as a stream; frames without rows, which only show a plan, are no streams."""
+        frame = self._streamed(part, streams)
+        bridge = Bridge(frame.sparkSession)
+        refused = frame.isStreaming and bridge.streaming_refusal(bridge.analysed_as_is(frame), "Append")
+        return not refused and inexact(frame) is None
 
     def _is_input(self, node: Plan) -> bool:
         return self.bridge.is_leaf(node) and self.bridge.rdd_id(node) in self.inputs
 
+    def _leaves(self, part: Plan) -> list[Plan]:
+        return [leaf for leaf in self.bridge.items(part.collectLeaves()) if self._is_input(leaf)]
+
     def _streamed(self, part: Plan, streams: Mapping[str, DataFrame]) -> DataFrame:
-        """A windowed aggregate over the streams of its inputs."""
+        """A part over the streams of its inputs."""
         bridge = Bridge(next(iter(streams.values())).sparkSession)
-        leaves = [leaf for leaf in self.bridge.items(part.collectLeaves()) if self._is_input(leaf)]
-        rows = [(leaf, bridge.analysed_as_is(streams[self.inputs[self.bridge.rdd_id(leaf)]])) for leaf in leaves]
+        rows = [(leaf, bridge.analysed_as_is(streams[self.inputs[self.bridge.rdd_id(leaf)]])) for leaf in self._leaves(part)]
         pairs = [(leaf, parts.with_columns_of(bridge, leaf, below, plans.names(leaf))) for leaf, below in rows]
         hosted = bridge.replaced_everywhere(part, pairs)
         frame = bridge.frame(parts.streamed(bridge, hosted))
         return frame.toDF(*column_names(len(frame.columns)))
 
-    def _window_columns(self, part: Plan, streams: Mapping[str, DataFrame]) -> Carriers | None:
-        """The columns of a part with its window; None if Spark cannot run it as a stream."""
-        frame = self._streamed(part, streams)
-        bridge = Bridge(frame.sparkSession)
-        plan = bridge.analysed_as_is(frame)
-        if frame.isStreaming and bridge.streaming_refusal(plan, "Append"):
-            return None
-        found = window_columns(frame, parts.kind_of_window(parts.windowed_aggregates(plan)[0]))
-        return None if isinstance(found, Refusal) else found
-
     def _key_of(self, part: Plan) -> tuple[str, ...]:
-        """The columns that identify a row of a windowed aggregate."""
+        """The columns that identify a row of a part."""
         found = Keys(self.bridge, {}).of(step_of(self.bridge, part, {}))
         ids = plans.ids(part)
         return tuple(f"c{ids.index(column)}" for column in sorted(found[0], key=ids.index)) if found else ()
@@ -116,8 +120,21 @@ def _compiling(spark: SparkSession) -> SparkSession:
     return session
 
 
+def _windows(frame: DataFrame) -> Carriers:
+    """The columns of a part that hold the window by which all its rows close in one epoch."""
+    aggregates = parts.windowed_aggregates(plans.analysed_plan(frame))
+    if len(aggregates) != 1 or not parts.closes_windows(aggregates[0]):
+        return {}
+    found = window_columns(frame, parts.kind_of_window(aggregates[0]))
+    return {} if isinstance(found, Refusal) else found
+
+
+def _word(part: Plan) -> str:
+    return "windows" if plans.kind(part) == "Aggregate" else "join"
+
+
 def _number(owners: list[str], place: int) -> str:
-    """Tells the aggregates of one node apart."""
+    """Tells the parts of one node apart."""
     return f" ({owners[:place].count(owners[place]) + 1})" if owners.count(owners[place]) > 1 else ""
 
 

@@ -39,7 +39,7 @@ class Maintenance:
         final: bool = False,
         require_lease: Callable[[], None] = lambda: None,
     ) -> None:
-        self.node = node
+        self.node, self.reads = node, analysis.reads
         self.view = View(analysis, partitions, final=final)
         self._storage, self._require_lease = storage, require_lease
         self._log: StateLog | None = None

@@ -114,6 +114,8 @@ class Lowering:
         maintenance, rows = self._prepared(plan, {name: visible(frames[name], plan.node(name)) for name in plan.feeding})
         self.keys[plan.root.name] = maintenance.key or ()
         stream = arrivals(rows)
+        if maintenance.reads and len(plan.sources) > 1:
+            stream = _with_sources_in_order(stream, [frames[name] for name in plan.feeding])
         return Stream(_union_with_rejects(stream, None, rejects) if rejects else stream, clocks, maintenance)
 
     def _feeds(self, plan: QueryPlan, arriving: Mapping[str, DataFrame]) -> dict[str, Feed]:
@@ -129,10 +131,10 @@ class Lowering:
         """What keeps the root's result up to date, compiled; and the rows that it reads."""
         partitions = int(self.spark.conf.get("spark.sql.shuffle.partitions") or 1)
         storage, root, lease = self.checkpoint.incremental(plan.name), plan.root, self.checkpoint.require_lease
-        native = {str(getattr(node.component, "sql", "")): node.name for node in plan.maintained if node.component.native_windows}
+        native = {str(getattr(node.component, "sql", "")): node.name for node in plan.maintained if node.component.native_parts}
         try:
             analysis = Analysis(self.spark, self._feeds(plan, arriving), partial(self._relate, plan))
-            rows = analysis.stream_windows(native, self._with_inputs_of(plan, arriving))
+            rows = analysis.stream_parts(native, self._with_inputs_of(plan, arriving))
             kept = Maintenance(plan.name, analysis, storage, partitions, final=plan.final, require_lease=lease)
             kept.prepare(root.options.primary_key, [sink.options.primary_key for sink in plan.sinks if root.name in sink.inputs])
         except Refused as refused:
@@ -146,7 +148,7 @@ class Lowering:
         """Give the rows the aliases by which the late rows of windows are found."""
         found = dict(arriving)
         for node in plan.maintained:
-            for name in node.inputs if node.component.native_windows else ():
+            for name in node.inputs if node.component.native_parts else ():
                 if name in found:
                     found[name] = found[name].alias(input_alias(node.name, name))
         return found
@@ -345,6 +347,14 @@ class Stream:
     """Spark's identifier of a watermark → the node that declares it"""
     maintenance: Maintenance | None = None
     """What keeps the root's result up to date, if it is incremental."""
+
+
+def _with_sources_in_order(stream: DataFrame, frames: list[DataFrame]) -> DataFrame:
+    """A stream whose sources Spark numbers in the order of frames, and not in that in which parts of a query read them. Offsets are
+    stored by that number. Spark's optimiser removes what is added here.
+    """
+    columns = [F.lit(None).cast(field.dataType).alias(field.name) for field in stream.schema]
+    return reduce(DataFrame.union, [*(frame.where(F.lit(False)).select(*columns) for frame in frames), stream])
 
 
 def _with_time(frame: DataFrame, plan: QueryPlan, name: str) -> DataFrame:

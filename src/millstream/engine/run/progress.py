@@ -34,11 +34,21 @@ def finished_epochs(handle: StreamingQuery, scans: dict[int, int]) -> list[tuple
     return found[::-1]
 
 
-def count_epoch(facts: Facts, scans: int, plan: QueryPlan, recorder: Recorder, lowering: Lowering, query: QueryCheckpoint) -> None:
-    """Record the rows read, rows waiting, speed and state size of one epoch, whose root was read `scans` times."""
+def count_epoch(
+    facts: Facts,
+    scans: int,
+    plan: QueryPlan,
+    recorder: Recorder,
+    lowering: Lowering,
+    query: QueryCheckpoint,
+    fed: Mapping[str, int] | None = None,
+) -> None:
+    """Record the rows read, rows waiting, speed and state size of one epoch, whose root was read `scans` times. `fed` says how often the
+    stream reads the nodes that feed an incremental root.
+    """
     for index, (node, source) in enumerate(zip(plan.sources, facts["sources"], strict=False)):
         run = lowering.source(node)
-        rows, reads = int(source["numInputRows"]), scans * plan.scans(node)
+        rows, reads = int(source["numInputRows"]), scans * plan.scans(node, fed)
         log = query.storage.child(f"sources/{index}")
         seen = None if rows % reads else rows // reads
         progress = Progress(source["startOffset"], source["endOffset"], seen, _pushes(plan), log)
@@ -58,8 +68,8 @@ def _pushes(plan: QueryPlan) -> bool:
 def _record_state(operators: Sequence[Facts], plan: QueryPlan, recorder: Recorder) -> None:
     """Record state sizes. Several operators belong to one node, unless there are as many nodes as operators."""
     nodes = [node.name for node in plan.above if node.stateful and node not in plan.maintained]
-    if not nodes or not operators or any(node.component.native_windows for node in plan.maintained):
-        return  # operators of windows inside incremental nodes are not told apart
+    if not nodes or not operators or any(node.component.native_parts for node in plan.maintained):
+        return  # operators inside incremental nodes are not told apart
     apart = len(nodes) == len(operators)
     shares = {name: [part] for name, part in zip(reversed(nodes), operators, strict=True)} if apart else {nodes[-1]: operators}
     for name, parts in shares.items():

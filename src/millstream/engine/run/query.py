@@ -233,7 +233,8 @@ class RunningQuery:
             self._count(facts, scans)
 
     def _count(self, facts: Facts, scans: int) -> None:
-        count_epoch(facts, scans, self.plan, self.run.recorder, self.run.lowering, self.checkpoint)
+        kept = self.loop.maintenance if self.loop is not None else None
+        count_epoch(facts, scans, self.plan, self.run.recorder, self.run.lowering, self.checkpoint, kept.reads if kept else None)
         if facts["numInputRows"]:
             self.restarts.forget()
 

@@ -65,8 +65,10 @@ class Transform(Component):
         return False
 
     @property
-    def native_windows(self) -> bool:
-        """Whether it is incremental over aggregates by window that Spark's stream computes, if their rows have an event time."""
+    def native_parts(self) -> bool:
+        """Whether it is incremental and Spark's stream may compute parts of it, if its inputs have an event time: aggregates by window,
+        and joins within a time.
+        """
         return False
 
     @property

@@ -1,19 +1,21 @@
-"""Cuts the windowed aggregates out of a query, in its analysed plan.
+"""Cuts what Spark's stream can compute out of a query, in its analysed plan: windowed aggregates, and joins within a time.
 
-Spark runs one windowed aggregate as a stream, and all groups of a window leave it in the same epoch, complete and once. So each windowed
-aggregate becomes a part of its own, and a leaf in what is left. The rest runs on the rows of one epoch if it works window by window, and
-is kept up to date otherwise.
+All groups of a window leave an aggregate in the same epoch, complete and once. So each windowed aggregate becomes a part of its own, and a
+leaf in what is left. The rest runs on the rows of one epoch if it works window by window, and is kept up to date otherwise.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from millstream.sql.analysed import plans
+from millstream.sql.analysed.gate import PLAIN
 from millstream.sql.analysed.plans import Expression, Plan
 from millstream.sql.catalyst.aggregates import count_sets
 from millstream.sql.catalyst.bridge import Bridge
+
+_PLAIN = {*PLAIN, "Project", "Expand", "Generate", "Union", "Join", "LogicalRDD"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +23,7 @@ class Cut:
     """A query in two: what Spark's stream computes, and what is computed from its rows."""
 
     parts: tuple[Plan, ...]
-    """The windowed aggregates."""
+    """What Spark's stream computes."""
     rest: Plan
     """The query, with leaves in their place."""
     leaves: tuple[tuple[Plan, int], ...]
@@ -33,46 +35,90 @@ class Cut:
         return bridge.replaced_everywhere(self.rest, found)
 
 
-def cut_windows(bridge: Bridge, plan: Plan, aggregates: Iterable[Plan]) -> Cut:
-    """Cut aggregates out of a plan."""
+def cut(bridge: Bridge, plan: Plan, steps: Iterable[Plan]) -> Cut:
+    """Cut steps out of a plan."""
     parts: list[Plan] = []
     leaves: list[tuple[Plan, int]] = []
     pairs: list[tuple[Plan, Plan]] = []
-    for aggregate in sorted(aggregates, key=_place):
-        part = _with_each_column_once(bridge, aggregate)
+    for step in sorted(steps, key=_place):
+        part = _with_each_column_once(bridge, step)
         number = next((index for index, known in enumerate(parts) if known.sameResult(part)), len(parts))
         parts += [part] if number == len(parts) else []
         columns = [each.withName(f"c{place}") for place, each in enumerate(plans.items(part.output()))]
         leaf = bridge.leaf(bridge.seq(columns), bridge.empty_rdd())
         leaves.append((leaf, number))
-        pairs.append((aggregate, leaf))
+        pairs.append((step, leaf))
     return Cut(tuple(parts), bridge.replaced_everywhere(plan, pairs), tuple(leaves))
 
 
-def _place(aggregate: Plan) -> tuple[int, int]:
+def _place(step: Plan) -> tuple[int, int]:
     """Its place in the text. Spark numbers the states of a query by the order of its parts, and that must not change."""
-    found = plans.step_origin(aggregate)
+    found = plans.step_origin(step)
     return (found.line, found.column) if found else (0, 0)
 
 
 def _with_each_column_once(bridge: Bridge, aggregate: Plan) -> Plan:
-    """An aggregate without the repetitions of `SELECT k, k`."""
-    items = plans.items(aggregate.aggregateExpressions())
+    """An aggregate without the repetitions of `SELECT k, k`; other steps as they are."""
+    items = plans.items(aggregate.aggregateExpressions()) if plans.kind(aggregate) == "Aggregate" else []
+    if not items:
+        return aggregate
     once = list({plans.expr_id(item): item for item in items}.values())
     keys = plans.items(aggregate.groupingExpressions())
     return bridge.aggregate(keys, once, plans.children(aggregate)[0]) if len(once) < len(items) else aggregate
 
 
-def windowed_aggregates(plan: Plan, *, of_inputs: bool = False) -> list[Plan]:
-    """The lowest aggregates by a window, also in subqueries: down to the inputs, or with `of_inputs` also in their plans."""
-    if plans.input_name(plan) and not of_inputs:
+def windowed_aggregates(plan: Plan) -> list[Plan]:
+    """The lowest aggregates by a window, also in subqueries, down to the inputs."""
+    if plans.input_name(plan):
         return []
     inner = [*plans.children(plan), *(subquery for _, subquery in plans.subqueries(plan))]
-    below = [found for child in inner for found in windowed_aggregates(child, of_inputs=of_inputs)]
+    below = [found for child in inner for found in windowed_aggregates(child)]
     return below or ([plan] if _window_key(plan) is not None else [])
 
 
-def streamed(bridge: Bridge, aggregate: Plan) -> Plan:
+def streamable(bridge: Bridge, plan: Plan, accepts: Callable[[Plan], bool]) -> list[Plan]:
+    """The highest steps of a plan that Spark's stream can compute and then forget, if `accepts` agrees: aggregates by windows that the
+    watermark closes, joins of rows within a time of each other, and such aggregates over such joins.
+    """
+    if _may_stream(plan) and _is_bounded(bridge, plan) and accepts(plan):
+        return [plan]
+    inner = [*plans.children(plan), *(subquery for _, subquery in plans.subqueries(plan))]
+    return [found for child in inner for found in streamable(bridge, child, accepts)]
+
+
+def _may_stream(plan: Plan) -> bool:
+    """Whether it is a step with state; a join may have its condition in a WHERE above it."""
+    kind = plans.kind(plan)
+    return kind in {"Aggregate", "Join"} or (kind == "Filter" and plans.kind(plans.children(plan)[0]) == "Join")
+
+
+def _is_bounded(bridge: Bridge, plan: Plan) -> bool:
+    """Whether the watermark bounds the state of all steps of a plan."""
+    rows = plans.children(plan)[0] if has_watermark(plan) else plan
+    if not all(map(_is_plain, _nodes(rows))):
+        return False
+    joins = [node for node in _nodes(bridge.optimised(plan)) if plans.kind(node) == "Join"]
+    return all(map(bridge.bounds_state, joins))
+
+
+def _is_plain(node: Plan) -> bool:
+    """A step that a stream computes. Spark's state compares the bytes of strings, and a collation does not."""
+    known = plans.kind(node) in _PLAIN and not node.subqueries().size()
+    return known and not any(map(plans.is_collated, plans.items(node.output())))
+
+
+def _nodes(plan: Plan) -> Iterator[Plan]:
+    yield plan
+    for child in plans.children(plan):
+        yield from _nodes(child)
+
+
+def streamed(bridge: Bridge, plan: Plan) -> Plan:
+    """A part as Spark's stream can run it."""
+    return bridge.replaced(plan, [(each, _streamed(bridge, each)) for each in windowed_aggregates(plan)])
+
+
+def _streamed(bridge: Bridge, aggregate: Plan) -> Plan:
     """An aggregate as Spark's stream can run it: DISTINCT values are collected, and sessions have another key beside the session, which
     must not be a constant.
     """
@@ -87,6 +133,11 @@ def with_columns_of(bridge: Bridge, like: Plan, rows: Plan, names: Iterable[str]
     """Rows whose columns have the identities of another plan's, by their place."""
     columns = zip(plans.items(rows.output()), plans.items(like.output()), names, strict=True)
     return bridge.project([bridge.alias(own, name, wanted.exprId()) for own, wanted, name in columns], rows)
+
+
+def closes_windows(plan: Plan) -> bool:
+    """Whether a part is one aggregate by window, over rows and not over the results of other steps with state."""
+    return _window_key(plan) is not None and [node for node in _nodes(plan) if plans.kind(node) in {"Aggregate", "Join"}] == [plan]
 
 
 def kind_of_window(aggregate: Plan) -> str:

@@ -519,6 +519,22 @@ class Bridge:
         found = self._catalyst.planning.ExtractEquiJoinKeys.unapply(join)
         return (self.items(found.get()._2()), self.items(found.get()._3())) if found.isDefined() else ([], [])
 
+    def bounds_state(self, join: Plan) -> bool:
+        """Whether the watermark bounds what a join of streams keeps of both sides: it compares their event times."""
+        helper: Any = self._catalyst.analysis.StreamingJoinHelper
+        if bool(helper.isWatermarkInJoinKeys(join)):
+            return True
+        moment = self.option(_ALL << 10)  # any; py4j turns a small long into an int
+        sides = [(join.left(), join.right()), (join.right(), join.left())]
+        found = [helper.getStateValueWatermark(own.outputSet(), self._timed(other), join.condition(), moment) for own, other in sides]
+        return all(each.isDefined() for each in found)
+
+    def _timed(self, plan: Plan) -> Any:
+        """The columns with a watermark."""
+        columns = [each for each in self.items(plan.output()) if each.metadata().contains("spark.watermarkDelayMs")]
+        sets: Any = self._expressions.AttributeSet
+        return sets.fromAttributeSets(self.seq([each.references() for each in columns]))
+
     def distinct_keys(self, plan: Plan) -> list[set[int]]:
         """Sets of column ids, each of which identifies a row of an optimised plan."""
         found = self._jvm.scala.jdk.javaapi.CollectionConverters.asJava(plan.distinctKeys())

@@ -28,6 +28,8 @@ class Prediction:
     """The aggregates by window, or the one aggregate of running totals."""
     has_tail: bool = False
     """Whether more is done with closed windows than Spark's stream can: it is done per epoch."""
+    may_wait: bool = False
+    """Whether parts of an incremental query may run as Spark's stream: aggregates by window, and joins."""
     refusal: Refusal | None = None
     """Why Spark cannot run it as a stream by itself."""
 
@@ -65,7 +67,8 @@ def predict(text: str, tables: frozenset[str] = frozenset()) -> Prediction:
     if found.kind != "refused" or cannot_be_kept(query):
         return found
     windowed = tuple(select for select in query.tree.find_all(exp.Select) if window_calls(select)) if query.tree else ()
-    return Prediction("incremental", windowed, refusal=found.refusal)
+    joins = query.tree is not None and any(map(joins_tables, query.tree.walk()))
+    return Prediction("incremental", windowed, may_wait=joins or bool(windowed), refusal=found.refusal)
 
 
 def _has_fixed_rows(union: exp.SetOperation) -> bool:
