@@ -155,7 +155,7 @@ def _incremental(query: QueryView) -> list[str]:
     """Why nodes are incremental, and the operators that keep the root's result up to date."""
     reasons = [(node.name, node.component.why_incremental) for node in query.plan.maintained if node.component.incremental]
     lines = [f"  {name} is incremental: {why}" if why else f"  {name} is incremental" for name, why in reasons]
-    names = {"input": "input {0}", "table": "table {0}"}
+    names = {"input": "input {0}", "table": "table {0}", "native": "native {0}"}
     shown = [
         (
             names.get(each.kind, each.kind).format(each.inputs),

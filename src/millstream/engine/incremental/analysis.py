@@ -66,7 +66,7 @@ class Analysis:
         for name, part in zip(names, cut.parts, strict=True):
             self.reads.update(self.inputs[self.bridge.rdd_id(leaf)] for leaf in self._leaves(part))
             rows[name] = self._streamed(part, streams)
-            self.feeds[name] = Feed(rows[name].schema, self._key_of(part), windows=_windows(rows[name]))
+            self.feeds[name] = Feed(rows[name].schema, self._key_of(part), native=True, windows=_windows(rows[name]))
         return rows
 
     def _streamable(self, nodes: Collection[str], streams: Mapping[str, DataFrame]) -> list[Plan]:

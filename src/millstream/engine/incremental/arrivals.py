@@ -30,6 +30,8 @@ class Feed:
     """How long a row stays after its arrival."""
     arrives_as: str = ""
     """The input as whose rows it arrives, if another feed has the same rows."""
+    native: bool = False
+    """Whether its rows are results of Spark's stream, which computes a part of the query."""
     windows: Carriers = field(default_factory=dict)
     """The columns with the window, if the rows are those of closed windows: all rows of a window arrive in one epoch."""
 
@@ -40,7 +42,7 @@ class Feed:
     @property
     def is_keyed(self) -> bool:
         """Whether its key is known to identify a row."""
-        return self.is_changelog or bool(self.windows)
+        return self.is_changelog or self.native
 
     @property
     def keeps_rows(self) -> bool:

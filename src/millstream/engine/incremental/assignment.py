@@ -9,7 +9,7 @@ from typing import Any
 from millstream.engine.incremental.arrivals import Feed
 from millstream.engine.incremental.operators.base import Operator
 from millstream.engine.incremental.operators.by_window import ByWindow
-from millstream.engine.incremental.operators.inputs import FixedRows, Input, RecentRows, Table
+from millstream.engine.incremental.operators.inputs import FixedRows, Input, NativePart, RecentRows, Table
 from millstream.engine.incremental.operators.joins import InnerJoin, KeyedJoin
 from millstream.engine.incremental.operators.keyed import Keyed
 from millstream.engine.incremental.operators.linear import Linear, Shared, UnionAll
@@ -125,6 +125,8 @@ class Assignment:
     def _input(self, step: Step, feed: Feed) -> Operator:
         if feed.is_changelog:
             return Table(step, False, feed=feed)
+        if feed.native:
+            return NativePart(step, True, feed=feed)
         return RecentRows(step, False, feed=feed) if feed.ttl_ms is not None else Input(step, feed.append_only, feed=feed)
 
     def _require_storable(self, step: Step) -> None:

@@ -16,6 +16,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.types import StructField, StructType
 
 from millstream.checkpoint.layout import Checkpoint
 from millstream.engine.incremental.analysis import Analysis
@@ -358,9 +359,12 @@ def _with_sources_in_order(stream: DataFrame, frames: list[DataFrame]) -> DataFr
 
 
 def _with_time(frame: DataFrame, plan: QueryPlan, name: str) -> DataFrame:
-    """A frame without rows whose event time Spark knows, as in a run."""
+    """A frame without rows, whose event time is marked as in a run: Spark marks it in streams only."""
     column = plan.event_time_of(name) if plan.clocks else ""
-    return frame.withWatermark(column, "0 seconds") if column else frame
+    marked = [
+        StructField(each.name, each.dataType, each.nullable, {plans.WATERMARK: 0}) if each.name == column else each for each in frame.schema
+    ]
+    return frame.sparkSession.createDataFrame([], StructType(marked)) if column else frame
 
 
 def _feed_name(name: str, ttl: str | None) -> str:

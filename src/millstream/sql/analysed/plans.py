@@ -21,6 +21,8 @@ Expression = Any
 INPUT = "_millstream"
 """The prefix of a node's input names: a SQL view, or the alias that the engine gives to a frame."""
 _FLOATS = re.compile(r"\b(double|float)\b(?!:)")
+WATERMARK = "spark.watermarkDelayMs"
+"""The metadata of a column for which Spark knows a watermark."""
 _MARKERS = ("spark.timeWindow", "spark.sessionWindow")
 _STATEFUL = {
     "Aggregate",
@@ -112,7 +114,7 @@ def is_session(attribute: Expression) -> bool:
 
 def has_watermark(attribute: Expression) -> bool:
     """Whether Spark knows a watermark for a column."""
-    return bool(attribute.metadata().contains("spark.watermarkDelayMs"))
+    return bool(attribute.metadata().contains(WATERMARK))
 
 
 def is_window(attribute: Expression) -> bool:

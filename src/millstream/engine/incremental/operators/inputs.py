@@ -57,6 +57,13 @@ class Input(Operator):
 
 
 @dataclass
+class NativePart(Input):
+    """A part of the query that Spark's stream computes: its rows are only added."""
+
+    kind: ClassVar[str] = "native"
+
+
+@dataclass
 class RecentRows(Input):
     """An input whose rows are removed some time after they arrived. They are stored with the time of the epoch that brought them."""
 
