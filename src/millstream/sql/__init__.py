@@ -1,1 +1,1 @@
-"""SQL: what a check says without Spark, rewrites of Spark's plan, and decisions on it; windowed aggregates are cut out of the text."""
+"""SQL: what a check says without Spark, rewrites of Spark's plan, and decisions on it."""
