@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from millstream.plan import types
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 _MAX_PATHS = 8
 """The maximum number of paths to a root that are shown."""
+_COUNTED = re.compile(r"one row|\d+ rows|bounded inputs")
+"""Bounds that depend on no input's age."""
 
 
 def document(seen: PlanView) -> dict[str, Any]:
@@ -177,6 +180,8 @@ def _keeps(operator: OperatorView) -> str:
     """What an operator keeps, with its estimated size."""
     if operator.bounded_by == "one row":
         return "keeps one row"
+    if _COUNTED.fullmatch(operator.bounded_by):
+        return f"keeps {' and '.join(operator.keeps)}"
     stores = [f"{words} ({size} MB per million)" for words, size in zip(operator.keeps, operator.row_bytes, strict=False)]
     return f"keeps {' and '.join(stores or operator.keeps)}" if operator.keeps else ""
 
@@ -188,7 +193,7 @@ def _growth(query: QueryView) -> list[str]:
         return []
     growing = [each for each in keeping if not each.bounded_by]
     if not growing:
-        bounds = dict.fromkeys(name for each in keeping if each.bounded_by != "one row" for name in each.bounded_by.split(", "))
+        bounds = dict.fromkeys(name for each in keeping if not _COUNTED.fullmatch(each.bounded_by) for name in each.bounded_by.split(", "))
         return [f"    bounded: it keeps rows of {' and '.join(bounds)}"] if bounds else []
     inputs = ", ".join(dict.fromkeys(name for each in growing for name in each.inputs.split(", ")))
     nodes = [node.name for node in query.plan.maintained if isinstance(node.component, Expiring) and node.component.ttl is None]

@@ -245,9 +245,6 @@ class Sql(NamesInputs, EpochTail, Windowed, Expiring):
         if self.incremental and uses(self.sql, self._tables):
             help_ = "look rows up in a query of its own, before or after this one"
             return [Problem("MS030", "a dynamic table in a query that is kept up to date is not supported yet", "sql", help_)]
-        if self.emit == "changes" and self.kind == "windowed":
-            help_ = "remove `emit`: each session is returned once, when it has closed"
-            return [Problem("MS030", "sessions merge and split, so their changes cannot be returned", "emit", help_)]
         refusal = self.split.refusal if self.kind == "refused" else None
         if refusal:
             return [_at_place(Problem("MS030", refusal.reason, "sql", alternative_to(refusal.reason)), refusal.place)]

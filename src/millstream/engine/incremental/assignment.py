@@ -13,6 +13,7 @@ from millstream.engine.incremental.operators.joins import InnerJoin, KeyedJoin
 from millstream.engine.incremental.operators.keyed import Keyed
 from millstream.engine.incremental.operators.linear import Linear, Shared, UnionAll
 from millstream.engine.incremental.operators.sums import Sums, can_add_up
+from millstream.engine.incremental.operators.top import TopRanks, TopRows, limit_of, rank_limit_of
 from millstream.engine.incremental.relations import Refused, Step, is_unstorable
 from millstream.sql.catalyst.bridge import Bridge, Expression
 
@@ -61,10 +62,12 @@ class Assignment:
 
     def _shared(self, step: Step) -> Operator | None:
         """The operator of an equal step: a common table expression that is used twice has one state."""
-        if step.kind not in _SHARED and not (step.input and self._feeds[step.input].keeps_rows):
+        if step.kind not in (*_SHARED, "Filter") and not (step.input and self._feeds[step.input].keeps_rows):
             return None
         for operator in self.operators:
             same = operator.step.kind == step.kind and len(operator.step.columns) == len(step.columns)
+            if step.kind == "Filter" and not isinstance(operator, TopRanks):
+                continue
             if same and not isinstance(operator, Shared) and step.plan.sameResult(operator.step.plan):
                 return Shared(step, operator.append_only, [operator])
         return None
@@ -72,19 +75,18 @@ class Assignment:
     def _new(self, step: Step) -> Operator:
         self._require_deterministic(step)
         if step.input:
-            feed = self._feeds[step.input]
-            if feed.is_changelog:
-                return Table(step, False, feed=feed)
-            return RecentRows(step, False, feed=feed) if feed.ttl_ms is not None else Input(step, feed.append_only, feed=feed)
+            return self._input(step)
         if step.kind in _FIXED:
             return FixedRows(step, True)
         if step.kind in _LIMITS:
             return self._limit(step)
         if step.kind in _WORDS or (len(step.children) > 2 and step.kind != "Union"):
             raise Refused(f"{_WORDS.get(step.kind, step.kind)} cannot be kept up to date", step.plan)
+        if top := self._top_ranks(step):
+            return top
         inputs = [self._assign(child) for child in step.children]
         append_only = all(each.append_only for each in inputs)
-        if step.kind in {"Join", "Window"} or (step.kind == "Aggregate" and not can_add_up(self._bridge, step, append_only)):
+        if step.kind in {"Join", "Window"} or (step.kind == "Aggregate" and not self._adds_up(step, append_only)):
             for child in step.children:
                 self._require_storable(child)
         if step.kind in _LINEAR:
@@ -96,10 +98,14 @@ class Assignment:
         if step.kind == "Join":
             return self._join(step, inputs, append_only)
         if step.kind == "Window":
-            self._require_order(step)
-            self._require_hashable(self._bridge.items(step.plan.partitionSpec()), step)
-            return Keyed(step, False, inputs, keys=self._bridge.items(step.plan.partitionSpec()))
+            return Keyed(step, False, inputs, keys=self._partition_of(step))
         raise Refused(f"the step `{step.kind}` cannot be kept up to date", step.plan)
+
+    def _input(self, step: Step) -> Operator:
+        feed = self._feeds[step.input]
+        if feed.is_changelog:
+            return Table(step, False, feed=feed)
+        return RecentRows(step, False, feed=feed) if feed.ttl_ms is not None else Input(step, feed.append_only, feed=feed)
 
     def _require_storable(self, step: Step) -> None:
         """Values are kept as Parquet, and compared."""
@@ -131,11 +137,42 @@ class Assignment:
         return expression if inner is None else self._varying(inner)
 
     def _limit(self, step: Step) -> Operator:
-        below = step
+        below, chain = step, []
         while below.kind in _LIMITS or below.kind == "Sort" or _projects_sorted(below):
+            chain.append(below)
             below = below.children[0]
         self._require_storable(below)
+        limit = limit_of(self._bridge, chain) if self._only_adds(below) else None
+        if limit is not None:
+            return TopRows(step, False, [self._assign(below)], most=limit[0], order=limit[1])
         return Keyed(step, False, [self._assign(below)])
+
+    def _top_ranks(self, step: Step) -> Operator | None:
+        """The operator of window functions and the condition on a rank above them, if rows beyond it never return."""
+        limit = rank_limit_of(self._bridge, step)
+        if limit is None or not self._only_adds(step.children[0].children[0]):
+            return None
+        (window,) = step.children
+        (below,) = window.children
+        self._require_deterministic(window)
+        self._require_storable(below)
+        keys = self._partition_of(window)
+        return TopRanks(step, False, [self._assign(below)], keys=keys, most=limit[0], rank=limit[1], counts=limit[2])
+
+    def _partition_of(self, window: Step) -> list[Expression]:
+        keys = self._bridge.items(window.plan.partitionSpec())
+        self._require_order(window)
+        self._require_hashable(keys, window)
+        return keys
+
+    def _only_adds(self, step: Step) -> bool:
+        """Whether a step never removes a row: the `append_only` of the operator that it will get."""
+        if step.input:
+            feed = self._feeds[step.input]
+            return feed.append_only and not feed.keeps_rows
+        if step.kind == "Join" and str(step.plan.joinType().toString()) not in {"Inner", "Cross", "LeftSemi"}:
+            return False
+        return step.kind in {*_LINEAR, *_FIXED, "Union", "Join"} and all(map(self._only_adds, step.children))
 
     def _require_hashable(self, keys: Iterable[Expression], step: Step) -> None:
         if any("map<" in str(key.dataType().catalogString()) for key in keys):
@@ -144,15 +181,14 @@ class Assignment:
     def _aggregate(self, step: Step, inputs: list[Operator]) -> Operator:
         keys = self._bridge.items(step.plan.groupingExpressions())
         self._require_hashable(keys, step)
-        if any(map(self._is_session, keys)):
-            raise Refused("a session window over rows that change cannot be kept up to date", step.plan)
-        if can_add_up(self._bridge, step, inputs[0].append_only):
+        if self._adds_up(step, inputs[0].append_only):
             return Sums(step, False, inputs).prepare(self._bridge)
-        return Keyed(step, False, inputs, keys=keys)
+        # Spark merges sessions when it runs the aggregate: below it each row has one of its own, so the key is the other columns
+        return Keyed(step, False, inputs, keys=[key for key in keys if not self._bridge.is_session(key)])
 
-    def _is_session(self, key: Expression) -> bool:
-        named = self._bridge.kind(key) in {"AttributeReference", "Alias"}
-        return named and bool(key.metadata().contains("spark.sessionWindow"))
+    def _adds_up(self, step: Step, append_only: bool) -> bool:
+        sessions = any(map(self._bridge.is_session, self._bridge.items(step.plan.groupingExpressions())))
+        return not sessions and can_add_up(self._bridge, step, append_only)
 
     def _join(self, step: Step, inputs: list[Operator], append_only: bool) -> Operator:
         form, keys = str(step.plan.joinType().toString()), self._bridge.join_keys(step.plan)

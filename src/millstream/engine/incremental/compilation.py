@@ -5,9 +5,12 @@ An epoch is compiled twice at most: for few rows, whose plan is interpreted, and
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
 
 from millstream.engine.incremental.arrivals import Feed, arrivals
 from millstream.engine.incremental.assignment import Assignment
@@ -17,7 +20,7 @@ from millstream.engine.incremental.relations import Delta, Refused, Relations, S
 from millstream.engine.incremental.steps import CONF, Steps
 from millstream.engine.incremental.tracing import CompiledEpoch, Tracing
 from millstream.engine.incremental.weights import WEIGHT, consolidated, partitioned
-from millstream.sql.catalyst.bridge import Bridge, Plan
+from millstream.sql.catalyst.bridge import SESSION, Bridge, Plan
 
 _ORDER = {"Sort", "GlobalLimit", "LocalLimit", "Offset"}
 
@@ -46,7 +49,7 @@ class Compilation:
         self._epochs: dict[bool, CompiledEpoch] = {}
 
     def _placeholder(self, feed: Feed) -> Plan:
-        empty = self.bridge.spark.createDataFrame([], feed.schema)
+        empty = self.bridge.spark.createDataFrame([], _of_values(feed.schema))
         output = [each for each in self.bridge.items(empty._jdf.queryExecution().analyzed().output()) if each.name() in feed.columns]
         return self.bridge.leaf(self.bridge.seq(output), self.bridge.empty_rdd())
 
@@ -86,7 +89,7 @@ class Compilation:
     def _compile(self, encode: Encode, key: tuple[str, ...] | None, claimed_by: str) -> CompiledEpoch:
         bridge = self.bridge
         tracing = Tracing(bridge, self.partitions)
-        arriving = {feed.arrives_as or name: feed.schema for name, feed in self.feeds.items()}
+        arriving = {feed.arrives_as or name: _of_values(feed.schema) for name, feed in self.feeds.items()}
         empty = arrivals({name: bridge.spark.createDataFrame([], schema) for name, schema in arriving.items()})
         tracing.expect(empty, {name: len(schema) for name, schema in arriving.items()})
         deltas = self._trace_operators(tracing)
@@ -163,6 +166,15 @@ def _compiling(spark: SparkSession) -> SparkSession:
     for name, value in CONF.items():
         session.conf.set(name, value)
     return session
+
+
+def _of_values(schema: StructType) -> StructType:
+    """A schema whose sessions are plain values: those of an input have been merged, and Spark would merge them again."""
+    return StructType.fromJson(json.loads(json.dumps(schema.jsonValue()), object_hook=_without_session))
+
+
+def _without_session(part: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in part.items() if name != SESSION}
 
 
 def with_weights(frame: DataFrame, key: tuple[str, ...] | None) -> DataFrame:
