@@ -172,15 +172,15 @@ class Lowering:
         """The root's result as a function of whole tables."""
         frames = dict(tables)
         for node in plan.maintained:
-            if node.isolates or node.options.event_time:
-                option = "on_error" if node.isolates else "event_time"
-                message = f"`{node.name}`: `{option}` is not supported in a query that is kept up to date"
-                raise RunError(Diagnostic("MS030", message, node.place(option), help=f"set it on a node above `{node.name}`"))
+            if node.isolates:
+                message = f"`{node.name}`: `on_error` is not supported in a query that is kept up to date"
+                raise RunError(Diagnostic("MS030", message, node.place("on_error"), help=f"set it on a node above `{node.name}`"))
             event_times = {name: plan.event_time_of(name) for name in node.inputs}
             run, context = self.transform(node), replace(self.context(node, event_times=event_times), relational=True, isolate=False)
             with _report_at(node):
                 inputs = {name: frames.get(_feed_name(name, ttl_of(node))) for name in node.inputs}
-                frames[node.name] = run.apply({name: frames[name] if found is None else found for name, found in inputs.items()}, context)
+                applied = run.apply({name: frames[name] if found is None else found for name, found in inputs.items()}, context)
+                frames[node.name] = with_event_time(applied, node, watched=True)
         return frames[plan.root.name]
 
     def examine(self, plan: QueryPlan, stream: Stream) -> None:
@@ -360,7 +360,7 @@ def finish(node: StreamNode, frame: DataFrame, lowering: Lowering, clock: str = 
 def visible(frame: DataFrame, node: AnyNode, reader: AnyNode | None = None) -> DataFrame:
     """The rows of a node that a reader sees: without its side outputs, unless the reader selects them."""
     column = node.component.side_column if isinstance(node.component, HasSideOutputs) else ""
-    if not column or (reader is not None and isinstance(reader.component, ReadsSideOutput)):
+    if not column or column not in frame.columns or (reader is not None and isinstance(reader.component, ReadsSideOutput)):
         return frame
     return frame.where(F.col(column).isNull()).drop(column)
 
