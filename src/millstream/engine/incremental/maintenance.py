@@ -41,10 +41,11 @@ class Maintenance:
         *,
         final: bool = False,
         require_lease: Callable[[], None] = lambda: None,
+        cost_of_reset: Callable[[], str] | None = None,
     ) -> None:
         self.node = node
         self.view = View(stream.sparkSession, feeds, relate, partitions, final=final)
-        self._storage, self._require_lease = storage, require_lease
+        self._storage, self._require_lease, self._cost_of_reset = storage, require_lease, cost_of_reset
         self._log: StateLog | None = None
         self.key: tuple[str, ...] | None = None
         self.snapshots = SnapshotWriter()
@@ -72,16 +73,21 @@ class Maintenance:
         chosen = next((key for key in wanted if key and _holds_one(key, known) and set(key) <= set(names)), found[0] if found else None)
         self.key = declared or chosen
         self.view.compile(with_ops, self.key, self.node if declared and not _holds_one(declared, known) else "")
-        self._log = StateLog(self._storage, self._fingerprint(), self.node, self._require_lease)
+        self._log = StateLog(self._storage, self._fingerprint(), self.node, self._require_lease, self._cost_of_reset)
 
     def _fingerprint(self) -> str:
-        """Identifies the operators and their stores. Spark's column ids and the names that it makes up differ from run to run."""
+        """Identifies the operators and their stores. Spark's column ids and the names that it makes up differ from run to run; the case of
+        names counts only where it does for Spark. Texts in the query are compared exactly by the stored plan (`checkpoint.evolution`).
+        """
         view = self.view
         plan = re.sub(r"#\d+L?", "", view.bridge.full_text(view.compilation.root_step.plan))
         plan = re.sub(r"\b(_common_expr|lambda \w+?)_\d+", r"\1", re.sub(r"LogicalRDD.*", "LogicalRDD", plan))
         fixed = [str(step.plan.data().toString()) for step in view.compilation.root_step.walk() if step.kind == "LocalRelation"]
         operators = [f"{each.number} {each.kind} {each.key}" for each in view.operators]
-        text = "\n".join([plan, *fixed, *operators, view.stored_rows.schema.simpleString(), *view.stored_rows.stores, str(self.key)])
+        parts = [plan, *operators, view.stored_rows.schema.simpleString(), *view.stored_rows.stores, str(self.key)]
+        if view.bridge.spark.conf.get("spark.sql.caseSensitive") != "true":
+            parts = [part.lower() for part in parts]
+        text = "\n".join([*parts, *fixed])
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     @property
