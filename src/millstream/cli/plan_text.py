@@ -139,6 +139,7 @@ def _state(plan: QueryPlan) -> list[str]:
     nodes = ", ".join(node.name for node in plan.above if node.stateful)
     updates = plan.maintained or plan.output_mode == "update"
     mode = "a result again whenever it changes" if updates else "each result once, when it has closed"
+    mode = "its result once, when the inputs have ended" if plan.final else mode
     clocks = [f"{node.name}.{node.options.event_time.column}" for node in plan.clocks if node.options.event_time]
     delays = [f"{clock} ({plan.delay_ms(node.name) / 1000:g} s behind)" for clock, node in zip(clocks, plan.clocks, strict=True)]
     held = "; held back until the bounded input ends" if plan.held and delays else ""
@@ -172,7 +173,7 @@ def _incremental(query: QueryView) -> list[str]:
     lines += [f"    {kind:<{widths[0]}}  {key:<{widths[1]}}  {cost:<{widths[2]}}  {keeps}".rstrip() for kind, key, cost, keeps in shown]
     if query.operators:
         key = f"by {', '.join(query.key)}" if query.key else "of one row" if query.key is not None else "of whole rows"
-        lines += [f"    {'result':<{widths[0]}}  changes {key}", *_growth(query)]
+        lines += [f"    {'result':<{widths[0]}}  {'once' if query.plan.final else f'changes {key}'}", *_growth(query)]
     return lines
 
 

@@ -20,7 +20,7 @@ from millstream.keyed.keys import flat_key_problems, split_null_keys
 from millstream.keyed.operator import Keyed
 from millstream.keyed.state_reader import readable_state
 from millstream.plan.changelog import OP, OPS, SEQUENCE, op_of, table_of
-from millstream.plan.components import NodeContext, Problem, Transform
+from millstream.plan.components import ONCE, NodeContext, Problem, Transform
 from millstream.plan.expressions import quote_column
 from millstream.plan.options import Columns, Duration
 from millstream.sql.expressions import only_schema
@@ -73,6 +73,8 @@ class Dedup(Transform):
 
     @property
     def why_incremental(self) -> str:
+        if self.final:
+            return ONCE
         return "" if not self.incremental else "an input is a changelog" if self._over_changes else "rows of a node that keeps state"
 
     def output(self, inputs: Mapping[str, pa.Schema | None]) -> pa.Schema | None:
@@ -80,7 +82,7 @@ class Dedup(Transform):
         if not self.incremental or schema is None:
             return schema
         table = table_of(schema)
-        return table.append(pa.field(OP, pa.string())) if table is not None else None
+        return table.append(pa.field(OP, pa.string())) if table is not None and not self.final else table
 
     def problems(self, inputs: Mapping[str, pa.Schema | None], directory: Path) -> list[Problem]:
         return flat_key_problems(self.key, "key", inputs)
@@ -124,7 +126,7 @@ class Dedup(Transform):
         step = f"(kept, next) -> if({later}, concat(kept, array(next)), kept)"
         chosen = f"transform(aggregate({ordered}, slice(collect_list({entry}), 1, 0), {step}), each -> each.row) AS _kept"
         result = rows.groupBy(*[F.col(quote_column(name)) for name in self.key]).agg(F.expr(chosen)).selectExpr("inline(_kept)")
-        return result if context.relational else result.withColumn(OP, F.lit("u"))
+        return result if context.relational or self.final else result.withColumn(OP, F.lit("u"))
 
 
 def _ties(names: Iterable[str]) -> list[str]:

@@ -19,7 +19,18 @@ from sqlglot import exp
 from millstream.errors import Diagnostic, PlanMismatchError, RunError
 from millstream.lookups.sql_functions import function_name, key_problems, table_functions_registered
 from millstream.plan.changelog import OP, OPS, kept_columns, table_of
-from millstream.plan.components import EpochTail, Expiring, NamesInputs, NodeContext, OutputMode, Problem, TextPlace, TransformRun, Windowed
+from millstream.plan.components import (
+    ONCE,
+    EpochTail,
+    Expiring,
+    NamesInputs,
+    NodeContext,
+    OutputMode,
+    Problem,
+    TextPlace,
+    TransformRun,
+    Windowed,
+)
 from millstream.plan.error_policy import dead_letter_sink_of
 from millstream.plan.lookup_tables import LookupTable
 from millstream.sql.analysed import plans
@@ -133,12 +144,17 @@ class Sql(NamesInputs, EpochTail, Windowed, Expiring):
 
     @property
     def final(self) -> bool:
-        return self.incremental and self.emit == "final"
+        return self.incremental and (self.emit == "final" or self._returned_once)
+
+    def returned_once(self) -> Self | None:
+        return super().returned_once() if self.emit is None else None
 
     @property
     def why_incremental(self) -> str:
         if not self.incremental:
             return ""
+        if self._returned_once:
+            return ONCE
         if self.split.kind in {"running", "stateless"} and self.emit == "final":
             return "its result is returned once"
         if self.split.kind == "running" and self.ttl is not None:

@@ -76,6 +76,9 @@ class WindowAggregate(Windowed):
     def why_incremental(self) -> str:
         return "" if not self.incremental else "an input is a changelog" if self._over_changes else "windows over a node that keeps state"
 
+    def returned_once(self) -> None:
+        """`emit: updates` asks for changes."""
+
     @property
     def waits(self) -> bool:
         return not self.incremental

@@ -113,6 +113,9 @@ class PostgresAggregateSink(PostgresDelivery):
         found += [Problem("MS024", f"unknown column `{column}`", place, nearest(column, known)) for place, column in unknown]
         return found
 
+    def takes_updates(self, key: tuple[str, ...]) -> bool:
+        return bool(key) or not self.deduplicate
+
     def open(self, context: NodeContext) -> PostgresAggregateSinkRun:
         return PostgresAggregateSinkRun(self, context)
 

@@ -13,7 +13,7 @@ from millstream.engine.incremental.operators.joins import InnerJoin, KeyedJoin
 from millstream.engine.incremental.operators.keyed import Keyed
 from millstream.engine.incremental.operators.linear import Linear, Shared, UnionAll
 from millstream.engine.incremental.operators.sums import Sums, can_add_up
-from millstream.engine.incremental.operators.top import TopRanks, TopRows, limit_of, rank_limit_of
+from millstream.engine.incremental.operators.top import FirstRows, TopRanks, TopRows, limit_of, rank_limit_of
 from millstream.engine.incremental.relations import Refused, Step, is_unstorable
 from millstream.sql.catalyst.bridge import Bridge, Expression
 
@@ -53,6 +53,16 @@ class Assignment:
         """The operator of a whole query; those below it come before it in `operators`."""
         self._require_storable(step)
         return self._assign(step)
+
+    def assign_below(self, chain: list[Step], step: Step) -> Operator:
+        """The operator of a query below its last ORDER BY and LIMIT, the `chain`, which are applied once, at the end."""
+        operator = self.assign(step)
+        limit = limit_of(self._bridge, chain) if operator.append_only else None
+        if limit is None:
+            return operator
+        first = FirstRows(step, False, [operator], number=len(self.operators), most=limit[0], order=limit[1])
+        self.operators.append(first)
+        return first
 
     def _assign(self, step: Step) -> Operator:
         operator = self._shared(step) or self._new(step)

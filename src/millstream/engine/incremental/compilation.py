@@ -43,7 +43,7 @@ class Compilation:
         self.names = tuple(result.columns)
         self.root_step = steps.of(bridge.analysed(result))
         assignment = Assignment(bridge, self.feeds)
-        self.root = assignment.assign(_below_order(self.root_step) if final else self.root_step)
+        self.root = assignment.assign_below(*_below_order(self.root_step)) if final else assignment.assign(self.root_step)
         self.operators = assignment.operators
         self._compile_for: Callable[[], CompiledEpoch] = CompiledEpoch
         self._epochs: dict[bool, CompiledEpoch] = {}
@@ -151,13 +151,15 @@ class Compilation:
                     raise Refused(f"a value of type `{kind}` cannot be kept as state; cast it to another type")
 
 
-def _below_order(step: Step) -> Step:
-    """The part of a query below its last ORDER BY, LIMIT and projections."""
-    below, ordered = step, step
+def _below_order(step: Step) -> tuple[list[Step], Step]:
+    """The last ORDER BY, LIMIT and projections of a query, and the part below them."""
+    chain, passed, below, ordered = list[Step](), list[Step](), step, step
     while below.kind in {"Project", *_ORDER}:
-        ordered = below.children[0] if below.kind in _ORDER else ordered
+        passed.append(below)
+        if below.kind in _ORDER:
+            chain, passed, ordered = [*chain, *passed], [], below.children[0]
         below = below.children[0]
-    return ordered
+    return chain, ordered
 
 
 def _compiling(spark: SparkSession) -> SparkSession:

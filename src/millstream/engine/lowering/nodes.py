@@ -17,6 +17,7 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from millstream.checkpoint.evolution import cost_of_reset
 from millstream.checkpoint.layout import Checkpoint
 from millstream.engine.incremental.arrivals import Feed, arrivals
 from millstream.engine.incremental.growth import Growth, growth_of
@@ -24,7 +25,7 @@ from millstream.engine.incremental.maintenance import Maintenance
 from millstream.engine.incremental.relations import Refused
 from millstream.engine.lowering.event_time import watermark_id, with_event_time, with_watermark
 from millstream.engine.lowering.runs import NodeRuns
-from millstream.errors import Diagnostic, PlanMismatchError, RunError
+from millstream.errors import Diagnostic, NoKeyError, PlanMismatchError, RunError
 from millstream.plan.changelog import op_of
 from millstream.plan.components import (
     REJECT,
@@ -132,7 +133,10 @@ class Lowering:
         storage, root, lease = self.checkpoint.incremental(plan.name), plan.root, self.checkpoint.require_lease
         relate = partial(self._relate, plan)
         try:
-            kept = Maintenance(plan.name, stream, feeds, relate, storage, partitions, final=plan.final, require_lease=lease)
+            cost = partial(cost_of_reset, plan, self.checkpoint)
+            kept = Maintenance(
+                plan.name, stream, feeds, relate, storage, partitions, final=plan.final, require_lease=lease, cost_of_reset=cost
+            )
             kept.prepare(root.options.primary_key, [sink.options.primary_key for sink in plan.sinks if root.name in sink.inputs])
         except Refused as refused:
             texts = {str(getattr(node.component, "sql", "")): node for node in plan.maintained}
@@ -146,10 +150,21 @@ class Lowering:
         arriving = {name: visible(frames[name], plan.node(name)) for name in plan.feeding}
         with closing(self._prepared(plan, next(iter(arriving.values())), self._feeds(plan, arriving))) as maintenance:
             self.keys[plan.name] = maintenance.key or ()
+            if all(plan.root.name in sink.inputs for sink in plan.sinks if sink.inputs):
+                self._require_takers(plan)
             for sink in plan.sinks:
                 if plan.root.name in sink.inputs and not plan.final:
                     self._require_own_key(plan.root, sink)
             return growth_of(maintenance.view.compilation), maintenance.key
+
+    def _require_takers(self, plan: QueryPlan) -> None:
+        """Where no sink can take the changes of a result and the inputs end, the result can be returned once instead."""
+        sinks = [sink for sink in plan.sinks if sink.inputs]
+        takers = [sink for sink in sinks if sink.component.takes_updates(sink.options.primary_key or self._input_key(sink))]
+        once = plan.bounded and isinstance(plan.root, TransformNode) and plan.root.component.returned_once() is not None
+        if once and sinks and not takers and not plan.filling:
+            message = f"sink `{sinks[0].name}` cannot apply the changes of `{plan.root.name}`, which have no key"
+            raise NoKeyError(Diagnostic("MS118", message, sinks[0].span, node=plan.root.name))
 
     def _require_own_key(self, root: AnyNode, sink: SinkNode) -> None:
         """A sink must apply changes by the key that they have: with another key, rows whose key value changes would stay behind."""
@@ -198,6 +213,8 @@ class Lowering:
                 inputs = {name: visible(frames[name], plan.node(name), node) for name in node.inputs}
                 frame = self.lower(node, inputs, self.spark, _NO_TIME)
                 frames[node.name] = accepted_rows(frame) if REJECT in frame.columns else frame
+        if kept:
+            self._require_takers(plan)
         for sink in plan.sinks:
             if kept and sink.inputs and sink.inputs[0] in frames and op_of(frames[sink.inputs[0]].columns):
                 self._require_own_key(plan.root, sink)

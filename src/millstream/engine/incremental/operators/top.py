@@ -74,6 +74,24 @@ class TopRows(Keyed):
 
 
 @dataclass
+class FirstRows(TopRows):
+    """The rows that LIMIT at the end of a query can return, for a result that is returned once: they are ordered then."""
+
+    @property
+    def stores(self) -> tuple[str, ...]:
+        return super().stores[:1]
+
+    def trace(self, tracing: Tracing, deltas: list[Delta]) -> Delta:
+        (delta,), relations = deltas, tracing.relations
+        new = relations.frame_of(delta, self.step.columns, [])
+        store = tracing.store(self.number, "input", new)
+        kept = tracing.cut(self._first(tracing, store.frame, new))
+        change = tracing.cut(consolidated(union([kept, negated(store.frame)])))
+        store.add(change)
+        return relations.delta_of(change, self.step.columns)
+
+
+@dataclass
 class TopRanks(Keyed):
     """A condition on `row_number()`, `rank()` or `dense_rank()`. A rank depends on the rows before it only, so the rows up to rank `n` have
     the same ranks without the others.
@@ -136,7 +154,7 @@ def limit_of(bridge: Bridge, chain: list[Step]) -> tuple[int, list[Expression]] 
     lowest limits count: those above them read what they return. The highest step comes first.
     """
     rising = list(reversed(chain))
-    start = next(place for place, step in enumerate(rising) if step.kind in _LIMITS)
+    start = next((place for place, step in enumerate(rising) if step.kind in _LIMITS), len(rising))
     sorts = [step for step in rising[:start] if step.kind == "Sort"]
     end = next((place for place in range(start, len(rising)) if rising[place].kind == "Sort"), len(rising))
     if len(sorts) > 1 or any(not getattr(step.plan, "global")() for step in sorts):
