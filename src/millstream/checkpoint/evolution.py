@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-from millstream.checkpoint.inventory import stored_query
+from millstream.checkpoint.incremental import IncrementalState
 from millstream.checkpoint.layout import OWN, Checkpoint, QueryCheckpoint
 from millstream.errors import Diagnostic, RunError
 from millstream.plan.cutting import QueryPlan, cut
@@ -295,10 +295,11 @@ def cost_of_reset(plan: QueryPlan, checkpoint: Checkpoint) -> str:
     """What `--reset` of a query does, as a clause."""
     sources, sinks = (", ".join(f"`{node.name}`" for node in nodes) for nodes in (plan.sources, plan.sinks))
     with suppress(RunError):  # files that cannot be read have no size
-        state = stored_query(checkpoint, plan.name).operators
-        rows = [operator.rows for operator in state if operator.rows is not None]
-        named = f"{sum(rows)} rows of " if rows else ""
-        dropped = f"drops {named}state ({size_of(sum(operator.bytes for operator in state))}), " if state else ""
+        query, kept = checkpoint.query(plan.name), IncrementalState(checkpoint.incremental(plan.name))
+        entries = kept.path_to(query.last_committed()) if kept.epochs("log") else []
+        rows = sum(part.kept for entry in entries for part in entry.parts)
+        size = sum(entry.bytes for entry in entries) + query.storage.size("state")
+        dropped = f"drops {f'{rows} rows of ' if entries else ''}state ({size_of(size)}), " if size else ""
         return f"`--reset {plan.name}` {dropped}reads {sources} from the start again, and {sinks} will receive rows again"
     return f"`--reset {plan.name}` reads {sources} from the start again, and {sinks} will receive rows again"
 

@@ -78,7 +78,7 @@ class Inventory:
 
 def take_stock(checkpoint: Checkpoint) -> Inventory:
     storage = checkpoint.storage
-    queries = tuple(stored_query(checkpoint, name) for name in checkpoint.queries())
+    queries = tuple(_query(checkpoint, name) for name in checkpoint.queries())
     return Inventory(storage.url, owner(checkpoint), storage.size(OWN) + storage.size("queries"), queries)
 
 
@@ -94,7 +94,7 @@ def operators(query: Storage) -> tuple[Operator, ...]:
     return tuple(_operator(query, id_) for id_ in ids)
 
 
-def stored_query(checkpoint: Checkpoint, name: str) -> StoredQuery:
+def _query(checkpoint: Checkpoint, name: str) -> StoredQuery:
     query = checkpoint.query(name)
     kept = checkpoint.incremental(name)
     found = (*operators(query.storage), *_incremental(IncrementalState(kept), query.last_committed()))

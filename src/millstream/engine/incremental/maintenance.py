@@ -5,16 +5,18 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property
 
 from pyspark.sql import DataFrame
 
-from millstream.checkpoint.incremental import Entry
+from millstream.checkpoint.incremental import Entry, Part
 from millstream.clients.storage import Storage
 from millstream.engine.incremental.arrivals import Feed
 from millstream.engine.incremental.changes import with_ops
 from millstream.engine.incremental.compilation import Relate
 from millstream.engine.incremental.log import StateLog
 from millstream.engine.incremental.relations import Refused
+from millstream.engine.incremental.shown_columns import with_names
 from millstream.engine.incremental.snapshots import SnapshotWriter
 from millstream.engine.incremental.stored_rows import Version
 from millstream.engine.incremental.view import View
@@ -128,9 +130,14 @@ class Maintenance:
         entry = self.log.entry(epoch, digest)
         added = self.view.measure(epoch)
         if entry is None:
-            entry = self.log.write(epoch, digest, self.view.added(), self.view.parts(), added)
+            entry = self.log.write(epoch, digest, self.view.added(), self._parts, added)
         self._kept = {part.name: self._kept.get(part.name, 0) + part.kept for part in entry.parts}
         self._changed = {part.name: part.rows for part in entry.parts}
+
+    @cached_property
+    def _parts(self) -> tuple[Part, ...]:
+        """The parts of what is written. They are the same for few rows and for many."""
+        return with_names(self.view.parts(), self.view.compilation)
 
     def facts(self, epoch: int) -> StateFacts:
         """What the operators keep after an epoch that is written."""
@@ -155,7 +162,7 @@ class Maintenance:
 
     def _begin_snapshot(self, epoch: int, digest: str) -> None:
         """Write a snapshot beside the next epochs, which keep half of the cores."""
-        parts, tasks = self.view.parts(), self.view.bridge.spark.sparkContext.defaultParallelism // 2
+        parts, tasks = self._parts, self.view.bridge.spark.sparkContext.defaultParallelism // 2
         rows = self.view.pin(epoch).coalesce(max(1, tasks))
         self.snapshots.start(lambda: self.log.write_snapshot(epoch, digest, rows, parts))
 
@@ -169,13 +176,21 @@ class Maintenance:
             self.log.count_again()
             return ""
         self._retry_at = epoch + _RETRY_EPOCHS
-        reason = str(failure).partition("\n")[0]
-        return f"query `{self.node}`: no snapshot of its state was written, and it is tried again in {_RETRY_EPOCHS} epochs: {reason}"
+        again = f"it is tried again in {_RETRY_EPOCHS} epochs"
+        return f"query `{self.node}`: no snapshot of its state was written, and {again}: {_reason(failure)}"
 
-    def close(self) -> None:
-        """Wait for a snapshot that is being written, and free everything."""
+    def close(self) -> str:
+        """Wait for a snapshot that is being written, and free everything. Returns a warning if the snapshot failed."""
         self.snapshots.wait()
+        _, failure = self.snapshots.take()
         self.view.close()
+        if failure is None:
+            return ""
+        return f"query `{self.node}`: no snapshot of its state was written at the end, and all changes are kept: {_reason(failure)}"
+
+
+def _reason(failure: Exception) -> str:
+    return str(failure).partition("\n")[0]
 
 
 def _holds_one(columns: tuple[str, ...], keys: list[frozenset[str]]) -> bool:
