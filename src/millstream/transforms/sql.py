@@ -357,17 +357,17 @@ class SqlRun(TransformRun):
         context.record_sql(text)
         key = (text, context.relational)
         if key not in self._parsed:
-            self._parsed[key] = self._parse(bridge, text, changes, {**rewrites, **collecting(context.aggregates)})
+            self._parsed[key] = self._parse(bridge, text, changes, {**rewrites, **collecting(context.aggregates)}, context.whole_rows)
         parsed = self._parsed[key]
         inputs = {name: names.Input(frame, _alias(context.name, name)) for name, frame in frames.items()}
         with table_functions_registered(bridge.spark, parsed.functions, self.sql.lookups, context):
             return freeze(bridge.frame(names.bind(bridge, parsed.carrying.plan, inputs)), context.clock)
 
-    def _parse(self, bridge: Bridge, text: str, changes: Mapping[str, Carried], rewrites: Rewrites) -> _Parsed:
+    def _parse(self, bridge: Bridge, text: str, changes: Mapping[str, Carried], rewrites: Rewrites, whole_rows: bool) -> _Parsed:
         """The plan of a text, rewritten as far as no frame is needed."""
         plan = rewrite_plan(bridge, names.parse(bridge, text), rewrites)
         found = look_up(bridge, plan, self.sql.lookups, function_name)
-        return _Parsed(carry(bridge, found.plan, changes), found.functions)
+        return _Parsed(carry(bridge, found.plan, changes, whole_rows=whole_rows), found.functions)
 
 
 def _windows(part: str, result: DataFrame, frames: Mapping[str, DataFrame], context: NodeContext) -> Carriers:

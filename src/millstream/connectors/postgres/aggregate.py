@@ -114,7 +114,11 @@ class PostgresAggregateSink(PostgresDelivery):
         return found
 
     def takes_updates(self, key: tuple[str, ...]) -> bool:
-        return bool(key) or not self.deduplicate
+        return bool(key) == self.deduplicate  # without a key every row counts: an update would not take its old row back
+
+    @property
+    def updates_help(self) -> str:
+        return "" if self.deduplicate else "remove `deduplicate: false`"
 
     def open(self, context: NodeContext) -> PostgresAggregateSinkRun:
         return PostgresAggregateSinkRun(self, context)

@@ -42,11 +42,13 @@ from millstream.plan.components import (
 )
 from millstream.plan.cutting import QueryPlan, ttl_of
 from millstream.plan.declarations import UserFunction
+from millstream.plan.document import node_document
 from millstream.plan.nodes import AnyNode, SinkNode, SourceNode, StreamNode, TransformNode
 from millstream.sql.analysed import plans
 from millstream.sql.analysed.changelogs import find_multiplying_step, key_in_result
 from millstream.sql.analysed.gate import Refusal, inexact, per_epoch
 from millstream.sql.check.changelog import names_op
+from millstream.sql.check.query import reads_clock
 from millstream.store.protocol import Namespace, Store
 
 _NO_TIME = "1970-01-01 00:00:00.000000"
@@ -73,6 +75,8 @@ class Lowering:
     keys: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Node → its primary key, for the nodes built so far: declared, found in the data, or inherited from the input."""
 
+    whole_rows: set[str] = field(default_factory=set)
+    """Nodes whose changes add and remove whole rows, for the nodes built so far: results without a key, and what reads only these."""
     statements: dict[str, list[str]] = field(default_factory=dict)
     """Node → the SQL that it last passed to Spark, so that a failure can be attributed to its node."""
     dry: bool = False
@@ -116,6 +120,8 @@ class Lowering:
         root, stream = plan.root, arrivals(arriving)
         maintenance = self._prepared(plan, stream, feeds)
         self.keys[root.name] = maintenance.key or ()
+        if maintenance.key is None:
+            self.whole_rows.add(root.name)
         return Stream(_union_with_rejects(stream, None, rejects) if rejects else stream, clocks, maintenance)
 
     def _feeds(self, plan: QueryPlan, arriving: Mapping[str, DataFrame]) -> dict[str, Feed]:
@@ -150,8 +156,7 @@ class Lowering:
         arriving = {name: visible(frames[name], plan.node(name)) for name in plan.feeding}
         with closing(self._prepared(plan, next(iter(arriving.values())), self._feeds(plan, arriving))) as maintenance:
             self.keys[plan.name] = maintenance.key or ()
-            if all(plan.root.name in sink.inputs for sink in plan.sinks if sink.inputs):
-                self._require_takers(plan)
+            self._require_takers(plan)
             for sink in plan.sinks:
                 if plan.root.name in sink.inputs and not plan.final:
                     self._require_own_key(plan.root, sink)
@@ -159,12 +164,37 @@ class Lowering:
 
     def _require_takers(self, plan: QueryPlan) -> None:
         """Where no sink can take the changes of a result and the inputs end, the result can be returned once instead."""
-        sinks = [sink for sink in plan.sinks if sink.inputs]
+        sinks = [sink for sink in plan.sinks if sink.inputs] if not plan.below else []  # a node below may handle `_op`
         takers = [sink for sink in sinks if sink.component.takes_updates(sink.options.primary_key or self._input_key(sink))]
         once = plan.bounded and isinstance(plan.root, TransformNode) and plan.root.component.returned_once() is not None
-        if once and sinks and not takers and not plan.filling:
+        if once and sinks and not takers:
             message = f"sink `{sinks[0].name}` cannot apply the changes of `{plan.root.name}`, which have no key"
             raise NoKeyError(Diagnostic("MS118", message, sinks[0].span, node=plan.root.name))
+
+    def _require_same_again(self, root: AnyNode, node: TransformNode) -> None:
+        """A whole row is removed by its values, so they must be the same as when it was added."""
+        if node.name in self.whole_rows and (self.varies(node) or any(map(reads_clock, _texts_of(node_document(node))))):
+            message = f"`{node.name}`: a row may be removed with other values than it was added with, since the changes of `{root.name}`"
+            help_ = f"add `primary_key` to `{root.name}` if columns identify its rows, or compute the values above it"
+            raise RunError(Diagnostic("MS030", f"{message} have no key", node.span, help=help_, node=node.name))
+
+    def _require_taker(self, root: AnyNode, sink: SinkNode) -> None:
+        """A sink that would apply changes otherwise than by their key."""
+        key = sink.options.primary_key or self._input_key(sink)
+        if not sink.component.takes_updates(key) and sink.component.updates_help:
+            has = f"have the key `{', '.join(key)}`" if key else "have no key"
+            message = f"the changes of `{root.name}` {has}, and sink `{sink.name}` applies them otherwise: rows that are gone would stay"
+            raise RunError(Diagnostic("MS178", message, sink.span, help=sink.component.updates_help, node=sink.name))
+
+    def _require_table_keys(self, plan: QueryPlan, frames: Mapping[str, DataFrame]) -> None:
+        """A dynamic table applies changes by its own key."""
+        for node in plan.filling:
+            wanted, own = (str(getattr(node.component, "key", "")),), self.keys.get(node.name, ())
+            if node.name in frames and op_of(frames[node.name].columns) and wanted != own:
+                has = f"have the key `{', '.join(own)}`" if own else "have no key"
+                message = f"table `{node.name}` has the key `{wanted[0]}`, and the changes of `{plan.root.name}` {has}"
+                help_ = f"add `primary_key: {wanted[0]}` to `{plan.root.name}` if no two of its rows share it"
+                raise RunError(Diagnostic("MS178", message, node.span, help=help_, node=node.name))
 
     def _require_own_key(self, root: AnyNode, sink: SinkNode) -> None:
         """A sink must apply changes by the key that they have: with another key, rows whose key value changes would stay behind."""
@@ -214,10 +244,14 @@ class Lowering:
                 frame = self.lower(node, inputs, self.spark, _NO_TIME)
                 frames[node.name] = accepted_rows(frame) if REJECT in frame.columns else frame
         if kept:
+            for node in plan.below:
+                self._require_same_again(plan.root, node)
             self._require_takers(plan)
+            self._require_table_keys(plan, frames)
         for sink in plan.sinks:
             if kept and sink.inputs and sink.inputs[0] in frames and op_of(frames[sink.inputs[0]].columns):
                 self._require_own_key(plan.root, sink)
+                self._require_taker(plan.root, sink)
             run = self.sink(sink)
             if sink.inputs and sink.inputs[0] in frames and isinstance(run, KeepsLastPerKey):
                 with _report_at(sink):
@@ -247,6 +281,8 @@ class Lowering:
             return with_event_time(read, node, clock, watched)
         self.statements[node.name] = []
         run, context = self.transform(node), self.context(node, clock, event_times)
+        if context.whole_rows:
+            self.whole_rows.add(node.name)
         known = self.examined.get(node.name) is node.component
         examining = not node.stateful and not known
         with _report_at(node):
@@ -275,6 +311,7 @@ class Lowering:
             schema=self.schemas.get(node.name),
             clock=clock,
             aggregates=self.aggregates,
+            whole_rows=bool(node.inputs) and self.whole_rows.issuperset(node.inputs),
             event_times=event_times or {},
             dry=self.dry,
             pipeline=self.checkpoint.pipeline,
@@ -352,6 +389,15 @@ class Stream:
     """Spark's identifier of a watermark → the node that declares it"""
     maintenance: Maintenance | None = None
     """What keeps the root's result up to date, if it is incremental."""
+
+
+def _texts_of(value: Any) -> Iterator[str]:
+    """All texts in an option."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping | list | tuple):
+        for each in value.values() if isinstance(value, Mapping) else value:
+            yield from _texts_of(each)
 
 
 def _feed_name(name: str, ttl: str | None) -> str:

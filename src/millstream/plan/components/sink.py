@@ -91,6 +91,11 @@ class Sink(Component):
         return True
 
     @property
+    def updates_help(self) -> str:
+        """What to change where it would apply changes otherwise than by their key; empty: it refuses them itself."""
+        return ""
+
+    @property
     def ledger_lasts(self) -> bool:
         """Whether a later run can read the target's ledger, so that a start can compare it."""
         return self.promise == "exactly_once"
