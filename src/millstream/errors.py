@@ -137,6 +137,10 @@ class PlanMismatchError(RunError):
     """Spark's plan of a node needs rows of several epochs, which its text did not show. It may be kept up to date instead."""
 
 
+class NoKeyError(PlanMismatchError):
+    """The changes of a result have no key by which its sinks could apply them. With bounded inputs it may be returned once instead."""
+
+
 class TemporaryError(RunError):
     """A failure of an outside system; a retry may succeed."""
 

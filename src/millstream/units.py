@@ -70,3 +70,13 @@ class Size(str):
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         return core_schema.no_info_after_validator_function(cls, _with_unit("MB", "size"), serialization=core_schema.to_string_ser_schema())
+
+
+def size_of(count: int) -> str:
+    """A number of bytes as text, with a unit."""
+    size, unit = float(count), "B"
+    for unit in ("B", "KB", "MB", "GB"):
+        if size < 1024 or unit == "GB":
+            break
+        size /= 1024
+    return f"{size:.0f} {unit}" if unit == "B" or size >= 100 else f"{size:.1f} {unit}"

@@ -82,7 +82,7 @@ def test_state_over_a_changelog_is_not_supported_yet(pipeline: Callable[..., Any
             sources: {{clicks: {SOURCE}}}
             transforms:
               totals: {{type: aggregate, from: clicks, key_by: [user], aggregate: {{n: count(*)}}}}
-              again: {{type: dedup, from: totals, key: [n], within: 1h}}
+              again: {{type: window, from: totals, key_by: [n], window: {{type: tumbling, size: 1h}}, aggregate: {{c: count(*)}}}}
             sinks: {{out: {{type: blackhole, from: again}}}}
         """)
 

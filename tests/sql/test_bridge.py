@@ -124,6 +124,15 @@ def test_calls_of_a_parsed_plan(bridge: Bridge) -> None:
     assert bridge.function_name(first).lower() == "first" and bridge.ignores_nulls(first)
 
 
+def test_sessions_are_recognised(bridge: Bridge) -> None:
+    grouped = bridge.spark.sql(
+        "SELECT session_window(at, '1 second') s, count(*) n FROM VALUES (TIMESTAMP '2024-01-01') AS t(at) GROUP BY 1"
+    )
+    session, count = columns(bridge, bridge.analysed(grouped))
+    assert bridge.is_session(session) and not bridge.is_session(count)
+    assert bridge.is_session(bridge.alias(session, "s")) and not bridge.is_session(bridge.alias(session, "s", is_session=False))
+
+
 def test_plans_are_built(bridge: Bridge) -> None:
     table = bridge.analysed(bridge.spark.sql(ROWS))
     key, name = columns(bridge, table)
@@ -135,6 +144,7 @@ def test_plans_are_built(bridge: Bridge) -> None:
     assert rows(bridge, bridge.join(counted, bridge.one_row, "cross", None)) == [(1, 1), (2, 2)]
     same = bridge.project([bridge.alias(bridge.null_of(key.dataType()), "id", key.exprId())], bridge.one_row)
     assert columns(bridge, same)[0].exprId().equals(key.exprId()) and rows(bridge, same) == [(None,)]
+    assert rows(bridge, bridge.first_rows([bridge.ascending(key)], 1, bridge.project([key], table))) == [(1,)]
     twice = bridge.expand([[key], [key]], [key], bridge.project([key], table))
     assert len(rows(bridge, twice)) == 6
     frame = bridge.spark.sql(f"SELECT id, row_number() OVER (PARTITION BY id ORDER BY name) AS r FROM ({ROWS})")

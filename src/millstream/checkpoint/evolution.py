@@ -10,9 +10,11 @@ from __future__ import annotations
 import difflib
 import json
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
+from millstream.checkpoint.incremental import IncrementalState
 from millstream.checkpoint.layout import OWN, Checkpoint, QueryCheckpoint
 from millstream.errors import Diagnostic, RunError
 from millstream.plan.cutting import QueryPlan, cut
@@ -20,6 +22,8 @@ from millstream.plan.document import from_document, functions_of, node_document,
 from millstream.plan.nodes import AnyNode, SinkNode, make_node
 from millstream.plan.topology import Topology
 from millstream.rules.functions import calls_of
+from millstream.sql.check.sameness import meaning_of
+from millstream.units import size_of
 
 _ALWAYS = {"on_error", "primary_key", "functions", "late", "allowed_lateness"}
 """Options that do not affect state."""
@@ -64,7 +68,7 @@ def admit(topology: Topology, plan: QueryPlan, checkpoint: Checkpoint, accept_ch
     found = changes(topology, plan, checkpoint)
     breaking = [change for change in found if change.breaking]
     if breaking:
-        raise RunError(_refusal(plan, breaking))
+        raise RunError(_refusal(plan, breaking, checkpoint))
     history = PlanHistory(topology, plan, checkpoint, checkpoint.query(plan.name))
     history.append(found, accept_change)
     return history
@@ -119,10 +123,10 @@ class PlanHistory:
             return f"the plan of epoch {epochs[0]} is not stored any more: it changed at epoch {plans[0]['from']}"
         if sink not in now:
             return f"sink `{sink}` is no longer in the pipeline"
-        steps = {name: now[name] for name in (node.name for node in self._plan.nodes)}
+        steps = {name: _meanings(now[name]) for name in (node.name for node in self._plan.nodes)}
         for plan, after in zip(plans, [*plans[1:], None], strict=True):
             past = after is not None and after["from"] <= epochs[0]
-            then = {name: plan["nodes"].get(name) for name in steps}
+            then = {name: _meanings(plan["nodes"].get(name)) for name in steps}
             if not past and plan["from"] <= epochs[-1] and (then != steps or plan["nodes"].get(sink, {}).get("from") != now[sink]["from"]):
                 return f"the plan changed since: epochs from {plan['from']} on were computed with another plan"
         return ""
@@ -215,9 +219,25 @@ def _differences(name: str, old: Any, new: Any, plan: QueryPlan) -> Iterator[tup
     else:
         adjustable = _adjustable(plan, name)
         for key in dict.fromkeys([*old, *new]):
-            if old.get(key) != new.get(key):
-                breaking = _reads_otherwise(old.get(key), new.get(key)) if key == "event_time" else key not in adjustable
+            if _meaning(key, old.get(key)) != _meaning(key, new.get(key)):
+                breaking = _is_breaking(key, old.get(key), new.get(key), adjustable)
                 yield _difference(name, key, old.get(key), new.get(key)), breaking
+
+
+def _meaning(key: str, value: Any) -> Any:
+    """An option as far as it counts: texts of one query are equal."""
+    return meaning_of(value) if key == "sql" and isinstance(value, str) else value
+
+
+def _meanings(document: dict[str, Any] | None) -> dict[str, Any]:
+    return {key: _meaning(key, value) for key, value in (document or {}).items()}
+
+
+def _is_breaking(key: str, old: Any, new: Any, adjustable: frozenset[str]) -> bool:
+    """Whether state and offsets lose their meaning. Rows that are stored with the time of their arrival can expire at another age."""
+    if key == "event_time":
+        return _reads_otherwise(old, new)
+    return not (old and new) if key == "ttl" else key not in adjustable
 
 
 def _reads_otherwise(old: Any, new: Any) -> bool:
@@ -271,10 +291,22 @@ def _shorten(text: str) -> str:
     return text if len(text) <= _WIDEST else f"{text[:_WIDEST]}…"
 
 
-def _refusal(plan: QueryPlan, breaking: list[Change]) -> Diagnostic:
-    sinks = ", ".join(f"`{sink.name}`" for sink in plan.sinks)
+def cost_of_reset(plan: QueryPlan, checkpoint: Checkpoint) -> str:
+    """What `--reset` of a query does, as a clause."""
+    sources, sinks = (", ".join(f"`{node.name}`" for node in nodes) for nodes in (plan.sources, plan.sinks))
+    with suppress(RunError):  # files that cannot be read have no size
+        query, kept = checkpoint.query(plan.name), IncrementalState(checkpoint.incremental(plan.name))
+        entries = kept.path_to(query.last_committed()) if kept.epochs("log") else []
+        rows = sum(part.kept for entry in entries for part in entry.parts)
+        size = sum(entry.bytes for entry in entries) + query.storage.size("state")
+        dropped = f"drops {f'{rows} rows of ' if entries else ''}state ({size_of(size)}), " if size else ""
+        return f"`--reset {plan.name}` {dropped}reads {sources} from the start again, and {sinks} will receive rows again"
+    return f"`--reset {plan.name}` reads {sources} from the start again, and {sinks} will receive rows again"
+
+
+def _refusal(plan: QueryPlan, breaking: list[Change], checkpoint: Checkpoint) -> Diagnostic:
     detail = "\n".join(f"- {change.text}" for change in breaking)
-    help_ = f"undo the change, or `--reset {plan.name}` reads from the start again; then {sinks} will receive rows again"
+    help_ = f"undo the change; or {cost_of_reset(plan, checkpoint)}"
     return Diagnostic(
         "MS053",
         f"query `{plan.name}` cannot continue: the plan changed at or above its root",

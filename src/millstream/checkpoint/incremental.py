@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Literal
 
@@ -38,6 +38,8 @@ class Part:
     """In the log: the rows that the epoch has changed."""
     kept: int = 0
     """By how many rows the store has grown: the sum of the weights."""
+    names: tuple[str, ...] = ()
+    """The columns as they are shown, where that is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +90,7 @@ class IncrementalState:
             return None
         try:
             found = json.loads(data)
-            parts = tuple(Part(name, tuple(columns), *counts) for name, columns, *counts in found.pop("parts"))
+            parts = tuple(_part(*values) for values in found.pop("parts"))
             return Entry(**{**found, "kind": kind, "epoch": epoch, "parts": parts})
         except (ValueError, TypeError, KeyError):
             raise RunError(self._damage(f"{kind}/{epoch}.json", "it is not the JSON that was written")) from None
@@ -195,3 +197,7 @@ class IncrementalState:
 
     def _damage(self, path: str, reason: str) -> Diagnostic:
         return damage_at(f"{self.storage.url}/{path}", reason)
+
+
+def _part(name: str, columns: list[str], operator: str = "", rows: int = 0, kept: int = 0, names: Sequence[str] = ()) -> Part:
+    return Part(name, tuple(columns), operator, rows, kept, tuple(names))

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from millstream.cli.checkpoint_argument import Target, place_of, size_of
+from millstream.cli.checkpoint_argument import Target, place_of
 from millstream.cli.output import Format, narrate
 from millstream.cli.pipelines import ConfigFile, SettingFlags
+from millstream.units import size_of
 
 if TYPE_CHECKING:
     from millstream.checkpoint.inventory import Inventory

@@ -24,13 +24,3 @@ def place_of(target: str, config: Path | None, set_: list[str] | None) -> Checkp
     if "://" in target or Path(target).is_dir():
         return CheckpointPlace(target)
     return CheckpointPlace.of(load_or_fail(Path(target), config, setting_flags(set_), warn=False))
-
-
-def size_of(count: int) -> str:
-    """A number of bytes as text, with a unit."""
-    size, unit = float(count), "B"
-    for unit in ("B", "KB", "MB", "GB"):
-        if size < 1024 or unit == "GB":
-            break
-        size /= 1024
-    return f"{size:.0f} {unit}" if unit == "B" or size >= 100 else f"{size:.1f} {unit}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from millstream.plan import types
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 _MAX_PATHS = 8
 """The maximum number of paths to a root that are shown."""
+_COUNTED = re.compile(r"one row|\d+ rows|bounded inputs")
+"""Bounds that depend on no input's age."""
 
 
 def document(seen: PlanView) -> dict[str, Any]:
@@ -136,6 +139,7 @@ def _state(plan: QueryPlan) -> list[str]:
     nodes = ", ".join(node.name for node in plan.above if node.stateful)
     updates = plan.maintained or plan.output_mode == "update"
     mode = "a result again whenever it changes" if updates else "each result once, when it has closed"
+    mode = "its result once, when the inputs have ended" if plan.final else mode
     clocks = [f"{node.name}.{node.options.event_time.column}" for node in plan.clocks if node.options.event_time]
     delays = [f"{clock} ({plan.delay_ms(node.name) / 1000:g} s behind)" for clock, node in zip(clocks, plan.clocks, strict=True)]
     held = "; held back until the bounded input ends" if plan.held and delays else ""
@@ -169,7 +173,7 @@ def _incremental(query: QueryView) -> list[str]:
     lines += [f"    {kind:<{widths[0]}}  {key:<{widths[1]}}  {cost:<{widths[2]}}  {keeps}".rstrip() for kind, key, cost, keeps in shown]
     if query.operators:
         key = f"by {', '.join(query.key)}" if query.key else "of one row" if query.key is not None else "of whole rows"
-        lines += [f"    {'result':<{widths[0]}}  changes {key}", *_growth(query)]
+        lines += [f"    {'result':<{widths[0]}}  {'once' if query.plan.final else f'changes {key}'}", *_growth(query)]
     return lines
 
 
@@ -177,6 +181,8 @@ def _keeps(operator: OperatorView) -> str:
     """What an operator keeps, with its estimated size."""
     if operator.bounded_by == "one row":
         return "keeps one row"
+    if _COUNTED.fullmatch(operator.bounded_by):
+        return f"keeps {' and '.join(operator.keeps)}"
     stores = [f"{words} ({size} MB per million)" for words, size in zip(operator.keeps, operator.row_bytes, strict=False)]
     return f"keeps {' and '.join(stores or operator.keeps)}" if operator.keeps else ""
 
@@ -188,7 +194,7 @@ def _growth(query: QueryView) -> list[str]:
         return []
     growing = [each for each in keeping if not each.bounded_by]
     if not growing:
-        bounds = dict.fromkeys(name for each in keeping if each.bounded_by != "one row" for name in each.bounded_by.split(", "))
+        bounds = dict.fromkeys(name for each in keeping if not _COUNTED.fullmatch(each.bounded_by) for name in each.bounded_by.split(", "))
         return [f"    bounded: it keeps rows of {' and '.join(bounds)}"] if bounds else []
     inputs = ", ".join(dict.fromkeys(name for each in growing for name in each.inputs.split(", ")))
     nodes = [node.name for node in query.plan.maintained if isinstance(node.component, Expiring) and node.component.ttl is None]

@@ -50,7 +50,7 @@ PLANS: dict[str, Code] = {
     "MS030": Code(
         "a stream cannot answer this query",
         "Most queries run as streams, or are kept up to date from the changes of their inputs. Not supported are rows by chance "
-        "(TABLESAMPLE), recursion, sessions over rows that change, and values that differ each time (`now()`, `rand()`, `uuid()`) in a "
+        "(TABLESAMPLE), recursion, and values that differ each time (`now()`, `rand()`, `uuid()`) in a "
         "query that is kept up to date: a row that was returned could not be removed again. `check` reports what the text shows; "
         "Spark's own plan is checked before the first epoch, so that no result depends on epoch boundaries.",
         "Compute such values in a node above, which is not kept up to date, or group by `window(…)`.",

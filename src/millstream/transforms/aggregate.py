@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from millstream.keyed.keys import key_problems, split_null_keys, with_rejects
 from millstream.plan.changelog import OP
-from millstream.plan.components import Expiring, NodeContext, OutputMode, Problem
+from millstream.plan.components import ONCE, Expiring, NodeContext, OutputMode, Problem
 from millstream.plan.expressions import quote_column
 from millstream.plan.options import Columns
 from millstream.sql.catalyst.bridge import Bridge
@@ -60,6 +60,8 @@ class Aggregate(Expiring):
 
     @property
     def why_incremental(self) -> str:
+        if self.final:
+            return ONCE
         if self._over_changes or self._over_state:
             return "an input is a changelog" if self._over_changes else "totals over a node that keeps state"
         return "its rows expire" if self.ttl is not None else ""
@@ -73,7 +75,7 @@ class Aggregate(Expiring):
 
     def output(self, inputs: Mapping[str, pa.Schema | None]) -> pa.Schema | None:
         schema = output_of(self.key_by, [], self.aggregate, only_schema(inputs))
-        return schema.append(pa.field(OP, pa.string())) if schema is not None else None
+        return schema.append(pa.field(OP, pa.string())) if schema is not None and not self.final else schema
 
     def problems(self, inputs: Mapping[str, pa.Schema | None], directory: Path) -> list[Problem]:
         return [*key_problems(self.key_by, "key_by", inputs), *aggregate_problems(self.aggregate, (*self.key_by, OP), only_schema(inputs))]
@@ -86,4 +88,4 @@ class Aggregate(Expiring):
         time = quote_column(context.event_time) if context.event_time else ""
         columns = columns_of(Bridge(frame.sparkSession), self.aggregate, time, context.aggregates)
         totals = rows.groupBy(*[F.col(quote_column(key)) for key in self.key_by]).agg(*columns)
-        return totals if context.relational else with_rejects(totals.withColumn(OP, F.lit("u")), rejects, context)
+        return totals if context.relational or self.final else with_rejects(totals.withColumn(OP, F.lit("u")), rejects, context)

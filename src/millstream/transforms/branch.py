@@ -50,7 +50,7 @@ class Branch(Transform):
     def apply(self, frames: Mapping[str, DataFrame], context: NodeContext) -> DataFrame:
         (frame,) = frames.values()
         column = ROUTE if ROUTE in frame.columns else ROUTE_OF_OP
-        chosen, op = f"{column} = '{self.of_route}'", op_of(frame.columns) if column == ROUTE else ""
+        chosen, op = f"{column} = '{self.of_route}'", op_of(frame.columns) if column == ROUTE and not context.whole_rows else ""
         kept = [quote_column(name) for name in frame.columns if name not in {column, op}]
         rows = (
             frame.where(passing(chosen, op)).selectExpr(*kept, f"{outcome(chosen, op)} AS {op}") if op else frame.where(chosen).drop(column)

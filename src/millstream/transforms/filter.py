@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 class Filter(Transform):
     """Keeps the rows for which a condition is true. `now()` is the time of the epoch. On a changelog an update for which it is not true
-    becomes a delete, and deletes pass, unless the condition names `_op`.
+    becomes a delete, and deletes pass, unless the condition names `_op` or changes are whole rows.
     """
 
     type: ClassVar[str] = "filter"
@@ -57,7 +57,8 @@ class Filter(Transform):
         (frame,) = frames.values()
         where, op = self.where, op_of(frame.columns)
         context.record_sql(where)
-        kept = frame.alias("input").where(where) if not op or names_op(where) else _changes(frame, where, op)
+        plain = not op or names_op(where) or context.whole_rows
+        kept = frame.alias("input").where(where) if plain else _changes(frame, where, op)
         kept = freeze(kept, context.clock)
         return isolate_rejects(kept, context.name) if context.isolate else kept
 

@@ -19,7 +19,18 @@ from sqlglot import exp
 from millstream.errors import Diagnostic, PlanMismatchError, RunError
 from millstream.lookups.sql_functions import function_name, key_problems, table_functions_registered
 from millstream.plan.changelog import OP, OPS, kept_columns, table_of
-from millstream.plan.components import EpochTail, Expiring, NamesInputs, NodeContext, OutputMode, Problem, TextPlace, TransformRun, Windowed
+from millstream.plan.components import (
+    ONCE,
+    EpochTail,
+    Expiring,
+    NamesInputs,
+    NodeContext,
+    OutputMode,
+    Problem,
+    TextPlace,
+    TransformRun,
+    Windowed,
+)
 from millstream.plan.error_policy import dead_letter_sink_of
 from millstream.plan.lookup_tables import LookupTable
 from millstream.sql.analysed import parts
@@ -133,12 +144,17 @@ class Sql(NamesInputs, EpochTail, Windowed, Expiring):
 
     @property
     def final(self) -> bool:
-        return self.incremental and self.emit == "final"
+        return self.incremental and (self.emit == "final" or self._returned_once)
+
+    def returned_once(self) -> Self | None:
+        return super().returned_once() if self.emit is None else None
 
     @property
     def why_incremental(self) -> str:
         if not self.incremental:
             return ""
+        if self._returned_once:
+            return ONCE
         if self.prediction.kind in {"running", "stateless"} and self.emit == "final":
             return "its result is returned once"
         if self.prediction.kind == "running" and self.ttl is not None:
@@ -251,9 +267,6 @@ class Sql(NamesInputs, EpochTail, Windowed, Expiring):
         if self.incremental and uses(self.sql, self._tables):
             help_ = "look rows up in a query of its own, before or after this one"
             return [Problem("MS030", "a dynamic table in a query that is kept up to date is not supported yet", "sql", help_)]
-        if self.emit == "changes" and self.kind == "windowed":
-            help_ = "remove `emit`: each session is returned once, when it has closed"
-            return [Problem("MS030", "sessions merge and split, so their changes cannot be returned", "emit", help_)]
         refusal = self.prediction.refusal if self.kind == "refused" else None
         if refusal:
             return [_at_place(Problem("MS030", refusal.reason, "sql", alternative_to(refusal.reason)), refusal.place)]
@@ -378,17 +391,18 @@ class SqlRun(TransformRun):
         bridge = Bridge(next(iter(frames.values())).sparkSession)
         context.record_sql(self.sql.sql)
         if context.relational not in self._parsed:
-            self._parsed[context.relational] = self._parse(bridge, changes, {**rewrites, **collecting(context.aggregates)})
+            rewritten = {**rewrites, **collecting(context.aggregates)}
+            self._parsed[context.relational] = self._parse(bridge, changes, rewritten, context.whole_rows)
         parsed = self._parsed[context.relational]
         inputs = {name: names.Input(frame, _alias(context.name, name)) for name, frame in frames.items()}
         with table_functions_registered(bridge.spark, parsed.functions, self.sql.lookups, context):
             return freeze(bridge.frame(names.bind(bridge, parsed.carrying.plan, inputs)), context.clock)
 
-    def _parse(self, bridge: Bridge, changes: Mapping[str, Carried], rewrites: Rewrites) -> _Parsed:
+    def _parse(self, bridge: Bridge, changes: Mapping[str, Carried], rewrites: Rewrites, whole_rows: bool) -> _Parsed:
         """The plan of the text, rewritten as far as no frame is needed."""
         plan = rewrite_plan(bridge, names.parse(bridge, self.sql.sql), rewrites)
         found = look_up(bridge, plan, self.sql.lookups, function_name)
-        return _Parsed(carry(bridge, found.plan, changes), found.functions)
+        return _Parsed(carry(bridge, found.plan, changes, whole_rows=whole_rows), found.functions)
 
 
 def _windows(result: DataFrame, kind: str, context: NodeContext) -> Carriers:

@@ -70,11 +70,14 @@ class WindowAggregate(Windowed):
 
     @property
     def incremental(self) -> bool:
-        return self.emit == "updates" and (self._over_changes or self._over_state) and not isinstance(self.window, SessionWindow)
+        return self.emit == "updates" and (self._over_changes or self._over_state)
 
     @property
     def why_incremental(self) -> str:
         return "" if not self.incremental else "an input is a changelog" if self._over_changes else "windows over a node that keeps state"
+
+    def returned_once(self) -> None:
+        """`emit: updates` asks for changes."""
 
     @property
     def waits(self) -> bool:
@@ -102,7 +105,7 @@ class WindowAggregate(Windowed):
     def problems(self, inputs: Mapping[str, pa.Schema | None], directory: Path) -> list[Problem]:
         found = key_problems(self.key_by, "key_by", inputs)
         found += aggregate_problems(self.aggregate, (*self.key_by, *_EDGES, OP), only_schema(inputs))
-        if isinstance(self.window, SessionWindow) and self.emit == "updates":
+        if isinstance(self.window, SessionWindow) and self.emit == "updates" and not self.incremental:
             found.append(Problem("MS036", "a session has no early results: its window is not known before it ends", "emit", "leave it out"))
         return found
 

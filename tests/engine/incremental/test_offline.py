@@ -26,7 +26,9 @@ def test_state_is_shown_and_damage_is_found(warm: Callable[..., Done], tmp_path:
     (listed,) = json.loads(warm("checkpoint", "list", "p.yaml", "--offline", "--format", "json").stdout)["queries"][0]["operators"]
     assert (listed["kind"], listed["rows"]) == ("incremental sums", 2) and listed["bytes"] > 0
     shown = warm("state", "show", "p.yaml", "q")
-    assert '"k0":"a"' in shown.stdout.replace(" ", "") and '"k0":"b"' in shown.stdout.replace(" ", ""), shown.stdout
+    assert '"k":"a"' in shown.stdout.replace(" ", "") and '"k":"b"' in shown.stdout.replace(" ", ""), shown.stdout
+    assert '"rows of sum(t.v)":2' in shown.stdout.replace(": ", ":"), shown.stdout
+    assert '"k":"a"' in (one := warm("state", "show", "p.yaml", "q", "--key", "k=a").stdout.replace(" ", "")) and '"k":"b"' not in one
     assert warm("checkpoint", "verify", "p.yaml").returncode == 0
     (file,) = (tmp_path / ".millstream/p/_millstream/incremental/q/log").glob("1-*/rows.parquet")
     file.write_bytes(file.read_bytes()[:-5])

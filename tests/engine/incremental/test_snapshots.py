@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,8 @@ from millstream.checkpoint.incremental import IncrementalState
 from millstream.clients.storage import LocalStorage
 from millstream.engine.incremental import maintenance, view
 from millstream.engine.incremental.log import StateLog
+from millstream.observe.report import Report
+from millstream.plan.topology import Topology
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -38,7 +41,7 @@ def held(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
     return event
 
 
-def run(keeper: Keeper, held: threading.Event) -> None:
+def run_epochs(keeper: Keeper, held: threading.Event) -> None:
     """Four epochs, while the snapshot of the first one waits."""
     for epoch in range(LAST + 1):
         keeper.apply(keeper.step(epoch, t=[("ab"[epoch % 2], epoch, 1)]))
@@ -52,7 +55,7 @@ def snapshots(folder: Path) -> list[int]:
 
 def test_epochs_go_on_while_a_snapshot_is_written(spark: SparkSession, tmp_path: Path, held: threading.Event) -> None:
     keeper = Keeper(spark, SQL, tmp_path)
-    run(keeper, held)
+    run_epochs(keeper, held)
     assert snapshots(tmp_path) == [0] and keeper.result == Counter({("a", 2): 1, ("b", 4): 1})
     again = Keeper(spark, SQL, tmp_path)
     again.result = keeper.result
@@ -69,7 +72,7 @@ def test_a_version_that_is_not_pinned_is_lost(
     monkeypatch.setattr(view.View, "pin", lambda self, epoch: self.state(epoch))
     monkeypatch.setattr(maintenance, "_RETRY_EPOCHS", 1)
     keeper = Keeper(spark, SQL, tmp_path)
-    run(keeper, held)
+    run_epochs(keeper, held)
     assert snapshots(tmp_path) == [] and keeper.result == Counter({("a", 2): 1, ("b", 4): 1})
     keeper.step(LAST + 1, t=[("a", 5, 1)], finish=False)
     warning = keeper.kept.finish(LAST + 1, f"digest {LAST + 1}")
@@ -91,3 +94,21 @@ def test_a_run_that_lost_its_lease_deletes_nothing(spark: SparkSession, tmp_path
     keeper.kept.finish(0, "digest 0")
     keeper.kept.close()
     assert snapshots(tmp_path) == [] and IncrementalState(LocalStorage(tmp_path)).epochs("log") == [0]
+
+
+def test_a_failure_while_a_run_ends_is_a_warning(
+    pipeline: Callable[..., Topology], run: Callable[..., Report], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(self: StateLog, *arguments: Any) -> None:
+        raise OSError("disk full")
+
+    monkeypatch.setattr(StateLog, "write_snapshot", fail)
+    monkeypatch.setattr(maintenance, "_SNAPSHOT_EPOCHS", 1)
+    report = run(
+        pipeline(f"""
+            sources: {{t: {{type: memory, rows: [{{k: a, v: 1}}]}}}}
+            transforms: {{q: {{type: sql, sql: "{SQL}"}}}}
+            sinks: {{out: {{type: blackhole, from: q}}}}
+        """)
+    )
+    assert any("no snapshot of its state was written at the end" in each and "disk full" in each for each in report.notes)

@@ -97,6 +97,14 @@ class KafkaSink(KafkaSinkOptions, Sink):
     def refusal_help(self, code: str) -> str:
         return refusal_help(code)
 
+    def takes_updates(self, key: tuple[str, ...]) -> bool:
+        """A tombstone removes what the message's key says."""
+        return self.deletes != "tombstone" or not self.key or set(self.key) == set(key)
+
+    @property
+    def updates_help(self) -> str:
+        return "use the key of the changes as `key`, or `deletes: row` to write the changes themselves"
+
     def open(self, context: NodeContext) -> KafkaSinkRun:
         return KafkaSinkRun(self, context)
 

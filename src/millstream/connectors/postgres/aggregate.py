@@ -113,6 +113,13 @@ class PostgresAggregateSink(PostgresDelivery):
         found += [Problem("MS024", f"unknown column `{column}`", place, nearest(column, known)) for place, column in unknown]
         return found
 
+    def takes_updates(self, key: tuple[str, ...]) -> bool:
+        return bool(key) == self.deduplicate  # without a key every row counts: an update would not take its old row back
+
+    @property
+    def updates_help(self) -> str:
+        return "" if self.deduplicate else "remove `deduplicate: false`"
+
     def open(self, context: NodeContext) -> PostgresAggregateSinkRun:
         return PostgresAggregateSinkRun(self, context)
 

@@ -93,6 +93,9 @@ class PostgresSink(PostgresSinkOptions, PostgresDelivery):
     def problems(self, inputs: Mapping[str, pa.Schema | None], directory: Path) -> list[Problem]:
         return self.problems_of(next(iter(inputs.values()), None))
 
+    def takes_updates(self, key: tuple[str, ...]) -> bool:
+        return self.mode is not None or bool(key)
+
     def open(self, context: NodeContext) -> PostgresSinkRun:
         return PostgresSinkRun(self, context)
 

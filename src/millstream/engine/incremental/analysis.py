@@ -43,7 +43,7 @@ class Analysis:
         """The input → how often the stream reads it, if parts do."""
 
     def _placeholder(self, feed: Feed) -> Plan:
-        empty = self.bridge.spark.createDataFrame([], feed.schema)
+        empty = self.bridge.spark.createDataFrame([], feed.plain_schema)
         output = [each for each in self.bridge.items(empty._jdf.queryExecution().analyzed().output()) if each.name() in feed.columns]
         return self.bridge.leaf(self.bridge.seq(output), self.bridge.empty_rdd())
 

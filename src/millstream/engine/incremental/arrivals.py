@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import reduce
+from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -13,6 +15,7 @@ from pyspark.sql.types import StructType
 from millstream.engine.incremental.weights import WEIGHT, column_names
 from millstream.plan.changelog import OPS, SEQUENCE, op_of
 from millstream.sql.analysed.gate import Carriers
+from millstream.sql.catalyst.bridge import SESSION
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +43,11 @@ class Feed:
         return not self.weighted and bool(op_of(self.schema.names))
 
     @property
+    def plain_schema(self) -> StructType:
+        """The schema with sessions as plain values: those of an input have been merged, and Spark would merge them again."""
+        return StructType.fromJson(json.loads(json.dumps(self.schema.jsonValue()), object_hook=_without_session))
+
+    @property
     def is_keyed(self) -> bool:
         """Whether its key is known to identify a row."""
         return self.is_changelog or self.native
@@ -55,6 +63,10 @@ class Feed:
         if self.weighted:
             return tuple(self.schema.names[:-1])
         return tuple(name for name in self.schema.names if name not in (*OPS, SEQUENCE)) if self.is_changelog else tuple(self.schema.names)
+
+
+def _without_session(part: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in part.items() if name != SESSION}
 
 
 def of_weights(schema: StructType, append_only: bool = False) -> Feed:

@@ -14,6 +14,7 @@ from millstream.engine.incremental.operators.joins import InnerJoin, KeyedJoin
 from millstream.engine.incremental.operators.keyed import Keyed
 from millstream.engine.incremental.operators.linear import Linear, Shared, UnionAll
 from millstream.engine.incremental.operators.sums import Sums, can_add_up
+from millstream.engine.incremental.operators.top import FirstRows, TopRanks, TopRows, limit_of, rank_limit_of
 from millstream.engine.incremental.relations import Refused, Step, is_unstorable
 from millstream.engine.incremental.weights import column_names
 from millstream.sql.analysed.gate import EpochRows, by_window
@@ -57,8 +58,20 @@ class Assignment:
         self._require_storable(step)
         return self._assign(step)
 
+    def assign_below(self, chain: list[Step], step: Step) -> Operator:
+        """The operator of a query below its last ORDER BY and LIMIT, the `chain`, which are applied once, at the end."""
+        operator = self.assign(step)
+        limit = limit_of(self._bridge, chain) if operator.append_only else None
+        if limit is None:
+            return operator
+        first = FirstRows(step, False, [operator], number=len(self.operators), most=limit[0], order=limit[1])
+        self.operators.append(first)
+        return first
+
     def _assign(self, step: Step) -> Operator:
-        operator = self._shared(step) or self._new(step)
+        return self._add(self._shared(step) or self._new(step))
+
+    def _add(self, operator: Operator) -> Operator:
         operator.whole_windows = self._whole_windows(operator)
         operator.number = len(self.operators)
         self.operators.append(operator)
@@ -83,10 +96,12 @@ class Assignment:
 
     def _shared(self, step: Step) -> Operator | None:
         """The operator of an equal step: a common table expression that is used twice has one state."""
-        if step.kind not in _SHARED and not (step.input and self._feeds[step.input].keeps_rows):
+        if step.kind not in (*_SHARED, "Filter") and not (step.input and self._feeds[step.input].keeps_rows):
             return None
         for operator in self.operators:
             same = operator.step.kind == step.kind and len(operator.step.columns) == len(step.columns)
+            if step.kind == "Filter" and not isinstance(operator, TopRanks):
+                continue
             if same and not isinstance(operator, Shared) and step.plan.sameResult(operator.step.plan):
                 return Shared(step, operator.append_only, [operator])
         return None
@@ -94,18 +109,23 @@ class Assignment:
     def _new(self, step: Step) -> Operator:
         self._require_deterministic(step)
         if step.input:
-            return self._input(step, self._feeds[step.input])
+            return self._input(step)
         if step.kind in _FIXED:
             return FixedRows(step, True)
         if step.kind in _LIMITS:
             return self._limit(step)
         if step.kind in _WORDS or (len(step.children) > 2 and step.kind != "Union"):
             raise Refused(f"{_WORDS.get(step.kind, step.kind)} cannot be kept up to date", step.plan)
-        inputs = [self._assign(child) for child in step.children]
+        if top := self._top_ranks(step):
+            return top
+        return self._over(step, [self._assign(child) for child in step.children])
+
+    def _over(self, step: Step, inputs: list[Operator]) -> Operator:
+        """The operator of a step over those of its children."""
         append_only = all(each.append_only for each in inputs)
         if step.kind in _BY_KEY and self._over_windows(step, inputs) is not None:
             return ByWindow(step, append_only, inputs)
-        if step.kind in {"Join", "Window"} or (step.kind == "Aggregate" and not can_add_up(self._bridge, step, append_only)):
+        if step.kind in {"Join", "Window"} or (step.kind == "Aggregate" and not self._adds_up(step, append_only)):
             for child in step.children:
                 self._require_storable(child)
         if step.kind in _LINEAR:
@@ -117,12 +137,11 @@ class Assignment:
         if step.kind == "Join":
             return self._join(step, inputs, append_only)
         if step.kind == "Window":
-            self._require_order(step)
-            self._require_hashable(self._bridge.items(step.plan.partitionSpec()), step)
-            return Keyed(step, False, inputs, keys=self._bridge.items(step.plan.partitionSpec()))
+            return Keyed(step, False, inputs, keys=self._partition_of(step))
         raise Refused(f"the step `{step.kind}` cannot be kept up to date", step.plan)
 
-    def _input(self, step: Step, feed: Feed) -> Operator:
+    def _input(self, step: Step) -> Operator:
+        feed = self._feeds[step.input]
         if feed.is_changelog:
             return Table(step, False, feed=feed)
         if feed.native:
@@ -159,11 +178,44 @@ class Assignment:
         return expression if inner is None else self._varying(inner)
 
     def _limit(self, step: Step) -> Operator:
-        below = step
+        below, chain = step, []
         while below.kind in _LIMITS or below.kind == "Sort" or _projects_sorted(below):
+            chain.append(below)
             below = below.children[0]
         self._require_storable(below)
+        limit = limit_of(self._bridge, chain) if self._only_adds(below) else None
+        if limit is not None:
+            return TopRows(step, False, [self._assign(below)], most=limit[0], order=limit[1])
         return Keyed(step, False, [self._assign(below)])
+
+    def _top_ranks(self, step: Step) -> Operator | None:
+        """The operator of window functions and the condition on a rank above them, if rows beyond it never return."""
+        limit = rank_limit_of(self._bridge, step)
+        if limit is None or not self._only_adds(step.children[0].children[0]):
+            return None
+        (window,) = step.children
+        (below,) = window.children
+        self._require_deterministic(window)
+        self._require_storable(below)
+        keys, rows = self._partition_of(window), self._assign(below)
+        if self._over_windows(window, [rows]) is not None:
+            return Linear(step, True, [self._add(ByWindow(window, True, [rows]))])
+        return TopRanks(step, False, [rows], keys=keys, most=limit[0], rank=limit[1], counts=limit[2])
+
+    def _partition_of(self, window: Step) -> list[Expression]:
+        keys = self._bridge.items(window.plan.partitionSpec())
+        self._require_order(window)
+        self._require_hashable(keys, window)
+        return keys
+
+    def _only_adds(self, step: Step) -> bool:
+        """Whether a step never removes a row: the `append_only` of the operator that it will get."""
+        if step.input:
+            feed = self._feeds[step.input]
+            return feed.append_only and not feed.keeps_rows
+        if step.kind == "Join" and str(step.plan.joinType().toString()) not in {"Inner", "Cross", "LeftSemi"}:
+            return False
+        return step.kind in {*_LINEAR, *_FIXED, "Union", "Join"} and all(map(self._only_adds, step.children))
 
     def _require_hashable(self, keys: Iterable[Expression], step: Step) -> None:
         if any("map<" in str(key.dataType().catalogString()) for key in keys):
@@ -172,15 +224,14 @@ class Assignment:
     def _aggregate(self, step: Step, inputs: list[Operator]) -> Operator:
         keys = self._bridge.items(step.plan.groupingExpressions())
         self._require_hashable(keys, step)
-        if any(map(self._is_session, keys)):
-            raise Refused("a session window over rows that change cannot be kept up to date", step.plan)
-        if can_add_up(self._bridge, step, inputs[0].append_only):
+        if self._adds_up(step, inputs[0].append_only):
             return Sums(step, False, inputs).prepare(self._bridge)
-        return Keyed(step, False, inputs, keys=keys)
+        # Spark merges sessions when it runs the aggregate: below it each row has one of its own, so the key is the other columns
+        return Keyed(step, False, inputs, keys=[key for key in keys if not self._bridge.is_session(key)])
 
-    def _is_session(self, key: Expression) -> bool:
-        named = self._bridge.kind(key) in {"AttributeReference", "Alias"}
-        return named and bool(key.metadata().contains("spark.sessionWindow"))
+    def _adds_up(self, step: Step, append_only: bool) -> bool:
+        sessions = any(map(self._bridge.is_session, self._bridge.items(step.plan.groupingExpressions())))
+        return not sessions and can_add_up(self._bridge, step, append_only)
 
     def _join(self, step: Step, inputs: list[Operator], append_only: bool) -> Operator:
         form, keys = str(step.plan.joinType().toString()), self._bridge.join_keys(step.plan)

@@ -34,7 +34,7 @@ class Compilation:
         self.root_step = Steps(bridge, analysis.inputs).of(analysis.plan)
         self.streamed = analysis.streamed
         assignment = Assignment(bridge, self.feeds)
-        self.root = assignment.assign(_below_order(self.root_step) if final else self.root_step)
+        self.root = assignment.assign_below(*_below_order(self.root_step)) if final else assignment.assign(self.root_step)
         self.operators = assignment.operators
         self._compile_for: Callable[[], CompiledEpoch] = CompiledEpoch
         self._epochs: dict[bool, CompiledEpoch] = {}
@@ -75,7 +75,7 @@ class Compilation:
     def _compile(self, encode: Encode, key: tuple[str, ...] | None, claimed_by: str) -> CompiledEpoch:
         bridge = self.bridge
         tracing = Tracing(bridge, self.partitions)
-        arriving = {feed.arrives_as or name: feed.schema for name, feed in self.feeds.items()}
+        arriving = {feed.arrives_as or name: feed.plain_schema for name, feed in self.feeds.items()}
         empty = arrivals({name: bridge.spark.createDataFrame([], schema) for name, schema in arriving.items()})
         tracing.expect(empty, {name: len(schema) for name, schema in arriving.items()})
         deltas = self._trace_operators(tracing)
@@ -137,13 +137,15 @@ class Compilation:
                     raise Refused(f"a value of type `{kind}` cannot be kept as state; cast it to another type")
 
 
-def _below_order(step: Step) -> Step:
-    """The part of a query below its last ORDER BY, LIMIT and projections."""
-    below, ordered = step, step
+def _below_order(step: Step) -> tuple[list[Step], Step]:
+    """The last ORDER BY, LIMIT and projections of a query, and the part below them."""
+    chain, passed, below, ordered = list[Step](), list[Step](), step, step
     while below.kind in {"Project", *_ORDER}:
-        ordered = below.children[0] if below.kind in _ORDER else ordered
+        passed.append(below)
+        if below.kind in _ORDER:
+            chain, passed, ordered = [*chain, *passed], [], below.children[0]
         below = below.children[0]
-    return ordered
+    return chain, ordered
 
 
 def with_weights(frame: DataFrame, key: tuple[str, ...] | None) -> DataFrame:

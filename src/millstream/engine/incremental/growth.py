@@ -11,6 +11,7 @@ from typing import Any
 
 from millstream.engine.incremental.compilation import Compilation
 from millstream.engine.incremental.operators.base import Operator
+from millstream.engine.incremental.operators.top import TopRanks, TopRows
 from millstream.sql.catalyst.bridge import Bridge
 
 _COSTS = {"sums": "touched groups", "table": "changed keys", "join by key": "touched keys"}
@@ -45,6 +46,10 @@ def growth_of(compilation: Compilation) -> list[Growth]:
 
 
 def _cost(operator: Operator) -> str:
+    if isinstance(operator, TopRows):
+        return "new rows and those it keeps"
+    if isinstance(operator, TopRanks) and operator.keys:
+        return "touched partitions"
     if operator.key == _ALL_ROWS:
         return "its whole input"
     if operator.kind == "by key":
@@ -53,11 +58,25 @@ def _cost(operator: Operator) -> str:
 
 
 def _bound(compilation: Compilation, operator: Operator) -> str:
-    """One row in all, or inputs whose rows all expire."""
-    if operator.kind == "sums" and not operator.key:
-        return "one row"
+    """A number of rows, inputs that are bounded so, or inputs whose rows all expire."""
+    if most := _most_rows(operator):
+        return most
+    if operator.inputs and all(map(_is_bounded, operator.inputs)):
+        return "bounded inputs"
     names = dict.fromkeys(step.input for step in operator.step.walk() if step.input)
     return ", ".join(names) if all(compilation.feeds[name].ttl_ms is not None for name in names) else ""
+
+
+def _most_rows(operator: Operator) -> str:
+    """How many rows an operator returns at most, if that is a number."""
+    if operator.kind == "sums" and not operator.key:
+        return "one row"
+    counted = isinstance(operator, TopRows) or (isinstance(operator, TopRanks) and not operator.keys and operator.counts == "rows")
+    return f"{operator.most} rows" if isinstance(operator, TopRows | TopRanks) and counted else ""
+
+
+def _is_bounded(operator: Operator) -> bool:
+    return bool(_most_rows(operator)) or (bool(operator.inputs) and all(map(_is_bounded, operator.inputs)))
 
 
 def _row_bytes(bridge: Bridge, output: Any) -> int:

@@ -65,8 +65,8 @@ class Keys:
         return [frozenset(found)]
 
     def _windows(self, step: Step) -> frozenset[int]:
-        """The columns below a step that are the windows of one call of `window`: all of them have one length, so an edge identifies the
-        window. A union may mix windows of several calls, and an input may bring any.
+        """The columns below a step that are the windows of one call: those of `window` have one length, and sessions do not overlap, so an
+        edge identifies the window. A union may mix windows of several calls, and an input may bring any.
         """
         steps = [each for child in step.children for each in child.walk()]
         if any(each.kind == "Union" for each in steps):
@@ -86,7 +86,8 @@ class Keys:
         if self._bridge.kind(value) != "GetStructField" or self._bridge.kind(value.child()) != "AttributeReference":
             return value
         window = value.child()
-        return window if int(window.exprId().id()) in windows and window.metadata().contains("spark.timeWindow") else value
+        marked = window.metadata().contains("spark.timeWindow") or self._bridge.is_session(window)
+        return window if int(window.exprId().id()) in windows and marked else value
 
     def _numbered(self, step: Step) -> list[Key]:
         """`row_number()` numbers the rows of a partition."""

@@ -30,8 +30,11 @@ Parts = tuple[Part, ...]
 class StateLog:
     """The state of one query on disk."""
 
-    def __init__(self, storage: Storage, plan: str, query: str, require_lease: Callable[[], None]) -> None:
+    def __init__(
+        self, storage: Storage, plan: str, query: str, require_lease: Callable[[], None], cost_of_reset: Callable[[], str] | None = None
+    ) -> None:
         self._state, self._plan, self._query, self._require_lease = IncrementalState(storage), plan, query, require_lease
+        self._cost_of_reset = cost_of_reset or (lambda: f"`--reset {query}` reads from the start again")
         self._sizes: dict[int, int] | None = None
         """Epoch → bytes of its changes, for the epochs after the last snapshot; None before they are read."""
         self._snapshot_bytes = 0
@@ -114,6 +117,5 @@ class StateLog:
         if entry is not None and entry.plan != self._plan:
             changed = "its text, its inputs, the key of its changes or the version of Spark changed"
             message = f"the state of `{self._query}` belongs to another query: {changed}"
-            help_ = f"undo the change, or `--reset {self._query}` reads from the start again"
-            raise RunError(Diagnostic("MS053", message, help=help_))
+            raise RunError(Diagnostic("MS053", message, help=f"undo the change; or {self._cost_of_reset()}"))
         return entry

@@ -5,15 +5,17 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Iterable
+from functools import cached_property
 
 from pyspark.sql import DataFrame
 
-from millstream.checkpoint.incremental import Entry
+from millstream.checkpoint.incremental import Entry, Part
 from millstream.clients.storage import Storage
 from millstream.engine.incremental.analysis import Analysis
 from millstream.engine.incremental.changes import with_ops
 from millstream.engine.incremental.log import StateLog
 from millstream.engine.incremental.relations import Refused
+from millstream.engine.incremental.shown_columns import with_names
 from millstream.engine.incremental.snapshots import SnapshotWriter
 from millstream.engine.incremental.stored_rows import Version
 from millstream.engine.incremental.view import View
@@ -38,10 +40,11 @@ class Maintenance:
         *,
         final: bool = False,
         require_lease: Callable[[], None] = lambda: None,
+        cost_of_reset: Callable[[], str] | None = None,
     ) -> None:
         self.node, self.reads = node, analysis.reads
         self.view = View(analysis, partitions, final=final)
-        self._storage, self._require_lease = storage, require_lease
+        self._storage, self._require_lease, self._cost_of_reset = storage, require_lease, cost_of_reset
         self._log: StateLog | None = None
         self.key: tuple[str, ...] | None = None
         self.snapshots = SnapshotWriter()
@@ -69,17 +72,22 @@ class Maintenance:
         chosen = next((key for key in wanted if key and _holds_one(key, known) and set(key) <= set(names)), found[0] if found else None)
         self.key = declared or chosen
         self.view.compile(with_ops, self.key, self.node if declared and not _holds_one(declared, known) else "")
-        self._log = StateLog(self._storage, self._fingerprint(), self.node, self._require_lease)
+        self._log = StateLog(self._storage, self._fingerprint(), self.node, self._require_lease, self._cost_of_reset)
 
     def _fingerprint(self) -> str:
-        """Identifies the operators and their stores. Spark's column ids and the names that it makes up differ from run to run."""
+        """Identifies the operators and their stores. Spark's column ids and the names that it makes up differ from run to run; the case of
+        names counts only where it does for Spark. Texts in the query are compared exactly by the stored plan (`checkpoint.evolution`).
+        """
         view = self.view
         trees = [view.compilation.root_step.plan, *view.compilation.streamed]
         plan = re.sub(r"#\d+L?", "", "\n".join(map(view.bridge.full_text, trees)))
         plan = re.sub(r"\b(_common_expr|lambda \w+?)_\d+", r"\1", re.sub(r"LogicalRDD.*", "LogicalRDD", plan))
         fixed = [str(step.plan.data().toString()) for step in view.compilation.root_step.walk() if step.kind == "LocalRelation"]
         operators = [f"{each.number} {each.kind} {each.key}" for each in view.operators]
-        text = "\n".join([plan, *fixed, *operators, view.stored_rows.schema.simpleString(), *view.stored_rows.stores, str(self.key)])
+        parts = [plan, *operators, view.stored_rows.schema.simpleString(), *view.stored_rows.stores, str(self.key)]
+        if view.bridge.spark.conf.get("spark.sql.caseSensitive") != "true":
+            parts = [part.lower() for part in parts]
+        text = "\n".join([*parts, *fixed])
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     @property
@@ -124,9 +132,14 @@ class Maintenance:
         entry = self.log.entry(epoch, digest)
         added = self.view.measure(epoch)
         if entry is None:
-            entry = self.log.write(epoch, digest, self.view.added(), self.view.parts(), added)
+            entry = self.log.write(epoch, digest, self.view.added(), self._parts, added)
         self._kept = {part.name: self._kept.get(part.name, 0) + part.kept for part in entry.parts}
         self._changed = {part.name: part.rows for part in entry.parts}
+
+    @cached_property
+    def _parts(self) -> tuple[Part, ...]:
+        """The parts of what is written. They are the same for few rows and for many."""
+        return with_names(self.view.parts(), self.view.compilation)
 
     def facts(self, epoch: int) -> StateFacts:
         """What the operators keep after an epoch that is written."""
@@ -151,7 +164,7 @@ class Maintenance:
 
     def _begin_snapshot(self, epoch: int, digest: str) -> None:
         """Write a snapshot beside the next epochs, which keep half of the cores."""
-        parts, tasks = self.view.parts(), self.view.bridge.spark.sparkContext.defaultParallelism // 2
+        parts, tasks = self._parts, self.view.bridge.spark.sparkContext.defaultParallelism // 2
         rows = self.view.pin(epoch).coalesce(max(1, tasks))
         self.snapshots.start(lambda: self.log.write_snapshot(epoch, digest, rows, parts))
 
@@ -165,13 +178,21 @@ class Maintenance:
             self.log.count_again()
             return ""
         self._retry_at = epoch + _RETRY_EPOCHS
-        reason = str(failure).partition("\n")[0]
-        return f"query `{self.node}`: no snapshot of its state was written, and it is tried again in {_RETRY_EPOCHS} epochs: {reason}"
+        again = f"it is tried again in {_RETRY_EPOCHS} epochs"
+        return f"query `{self.node}`: no snapshot of its state was written, and {again}: {_reason(failure)}"
 
-    def close(self) -> None:
-        """Wait for a snapshot that is being written, and free everything."""
+    def close(self) -> str:
+        """Wait for a snapshot that is being written, and free everything. Returns a warning if the snapshot failed."""
         self.snapshots.wait()
+        _, failure = self.snapshots.take()
         self.view.close()
+        if failure is None:
+            return ""
+        return f"query `{self.node}`: no snapshot of its state was written at the end, and all changes are kept: {_reason(failure)}"
+
+
+def _reason(failure: Exception) -> str:
+    return str(failure).partition("\n")[0]
 
 
 def _holds_one(columns: tuple[str, ...], keys: list[frozenset[str]]) -> bool:

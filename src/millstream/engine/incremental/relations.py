@@ -84,8 +84,9 @@ class Relations:
         return bridge.frame(bridge.project(items, delta.plan))
 
     def renamed(self, columns: tuple[Column, ...]) -> list[Expression]:
-        """The columns under their positional names."""
-        return [self.bridge.alias(each.attribute, name) for each, name in zip(columns, column_names(len(columns)), strict=True)]
+        """The columns under their positional names, as plain values: grouping rows by them merges no sessions."""
+        names = column_names(len(columns))
+        return [self.bridge.alias(each.attribute, name, is_session=False) for each, name in zip(columns, names, strict=True)]
 
     def delta_of(self, frame: DataFrame, columns: tuple[Column, ...]) -> Delta:
         plan, extra = self.plan_of(frame, columns, [WEIGHT])

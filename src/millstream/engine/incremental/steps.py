@@ -197,6 +197,8 @@ class Steps:
         if len(texts) != 1:
             return aggregate
         keys, arguments = bridge.items(aggregate.groupingExpressions()), bridge.children(functions[0].aggregateFunction())
+        if any(map(bridge.is_session, [*keys, *arguments])):
+            return aggregate  # the sessions of one value of `x` are not those of all
         named = [(each, bridge.alias(each, "k")) for each in [*keys, *arguments] if not bool(each.foldable())]
         inner = bridge.aggregate([each for each, _ in named], [alias for _, alias in named], aggregate.child())
         columns = [(each, alias.toAttribute()) for each, alias in named]

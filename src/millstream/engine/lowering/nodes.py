@@ -18,6 +18,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructField, StructType
 
+from millstream.checkpoint.evolution import cost_of_reset
 from millstream.checkpoint.layout import Checkpoint
 from millstream.engine.incremental.analysis import Analysis
 from millstream.engine.incremental.arrivals import Feed, arrivals
@@ -26,7 +27,7 @@ from millstream.engine.incremental.maintenance import Maintenance
 from millstream.engine.incremental.relations import Refused
 from millstream.engine.lowering.event_time import watermark_id, with_event_time, with_watermark
 from millstream.engine.lowering.runs import NodeRuns
-from millstream.errors import Diagnostic, PlanMismatchError, RunError
+from millstream.errors import Diagnostic, NoKeyError, PlanMismatchError, RunError
 from millstream.plan.changelog import op_of
 from millstream.plan.components import (
     REJECT,
@@ -43,11 +44,13 @@ from millstream.plan.components import (
 )
 from millstream.plan.cutting import QueryPlan, ttl_of
 from millstream.plan.declarations import UserFunction
+from millstream.plan.document import node_document
 from millstream.plan.nodes import AnyNode, SinkNode, SourceNode, StreamNode, TransformNode
 from millstream.sql.analysed import plans
 from millstream.sql.analysed.changelogs import find_multiplying_step, key_in_result
 from millstream.sql.analysed.gate import Refusal, inexact, per_epoch
 from millstream.sql.check.changelog import names_op
+from millstream.sql.check.query import reads_clock
 from millstream.store.protocol import Namespace, Store
 
 _NO_TIME = "1970-01-01 00:00:00.000000"
@@ -74,6 +77,8 @@ class Lowering:
     keys: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Node → its primary key, for the nodes built so far: declared, found in the data, or inherited from the input."""
 
+    whole_rows: set[str] = field(default_factory=set)
+    """Nodes whose changes add and remove whole rows, for the nodes built so far: results without a key, and what reads only these."""
     statements: dict[str, list[str]] = field(default_factory=dict)
     """Node → the SQL that it last passed to Spark, so that a failure can be attributed to its node."""
     dry: bool = False
@@ -114,6 +119,8 @@ class Lowering:
         """The rows that arrive at the maintained nodes, and what keeps the root's result up to date."""
         maintenance, rows = self._prepared(plan, {name: visible(frames[name], plan.node(name)) for name in plan.feeding})
         self.keys[plan.root.name] = maintenance.key or ()
+        if maintenance.key is None:
+            self.whole_rows.add(plan.root.name)
         stream = arrivals(rows)
         if maintenance.reads and len(plan.sources) > 1:
             stream = _with_sources_in_order(stream, [frames[name] for name in plan.feeding])
@@ -136,7 +143,8 @@ class Lowering:
         try:
             analysis = Analysis(self.spark, self._feeds(plan, arriving), partial(self._relate, plan))
             rows = analysis.stream_parts(native, self._with_inputs_of(plan, arriving))
-            kept = Maintenance(plan.name, analysis, storage, partitions, final=plan.final, require_lease=lease)
+            cost = partial(cost_of_reset, plan, self.checkpoint)
+            kept = Maintenance(plan.name, analysis, storage, partitions, final=plan.final, require_lease=lease, cost_of_reset=cost)
             kept.prepare(root.options.primary_key, [sink.options.primary_key for sink in plan.sinks if root.name in sink.inputs])
         except Refused as refused:
             texts = {str(getattr(node.component, "sql", "")): node for node in plan.maintained}
@@ -159,10 +167,45 @@ class Lowering:
         arriving = {name: _with_time(visible(frames[name], plan.node(name)), plan, name) for name in plan.feeding}
         with closing(self._prepared(plan, arriving)[0]) as maintenance:
             self.keys[plan.name] = maintenance.key or ()
+            self._require_takers(plan)
             for sink in plan.sinks:
                 if plan.root.name in sink.inputs and not plan.final:
                     self._require_own_key(plan.root, sink)
             return growth_of(maintenance.view.compilation), maintenance.key
+
+    def _require_takers(self, plan: QueryPlan) -> None:
+        """Where no sink can take the changes of a result and the inputs end, the result can be returned once instead."""
+        sinks = [sink for sink in plan.sinks if sink.inputs] if not plan.below else []  # a node below may handle `_op`
+        takers = [sink for sink in sinks if sink.component.takes_updates(sink.options.primary_key or self._input_key(sink))]
+        once = plan.bounded and isinstance(plan.root, TransformNode) and plan.root.component.returned_once() is not None
+        if once and sinks and not takers:
+            message = f"sink `{sinks[0].name}` cannot apply the changes of `{plan.root.name}`, which have no key"
+            raise NoKeyError(Diagnostic("MS118", message, sinks[0].span, node=plan.root.name))
+
+    def _require_same_again(self, root: AnyNode, node: TransformNode) -> None:
+        """A whole row is removed by its values, so they must be the same as when it was added."""
+        if node.name in self.whole_rows and (self.varies(node) or any(map(reads_clock, _texts_of(node_document(node))))):
+            message = f"`{node.name}`: a row may be removed with other values than it was added with, since the changes of `{root.name}`"
+            help_ = f"add `primary_key` to `{root.name}` if columns identify its rows, or compute the values above it"
+            raise RunError(Diagnostic("MS030", f"{message} have no key", node.span, help=help_, node=node.name))
+
+    def _require_taker(self, root: AnyNode, sink: SinkNode) -> None:
+        """A sink that would apply changes otherwise than by their key."""
+        key = sink.options.primary_key or self._input_key(sink)
+        if not sink.component.takes_updates(key) and sink.component.updates_help:
+            has = f"have the key `{', '.join(key)}`" if key else "have no key"
+            message = f"the changes of `{root.name}` {has}, and sink `{sink.name}` applies them otherwise: rows that are gone would stay"
+            raise RunError(Diagnostic("MS178", message, sink.span, help=sink.component.updates_help, node=sink.name))
+
+    def _require_table_keys(self, plan: QueryPlan, frames: Mapping[str, DataFrame]) -> None:
+        """A dynamic table applies changes by its own key."""
+        for node in plan.filling:
+            wanted, own = (str(getattr(node.component, "key", "")),), self.keys.get(node.name, ())
+            if node.name in frames and op_of(frames[node.name].columns) and wanted != own:
+                has = f"have the key `{', '.join(own)}`" if own else "have no key"
+                message = f"table `{node.name}` has the key `{wanted[0]}`, and the changes of `{plan.root.name}` {has}"
+                help_ = f"add `primary_key: {wanted[0]}` to `{plan.root.name}` if no two of its rows share it"
+                raise RunError(Diagnostic("MS178", message, node.span, help=help_, node=node.name))
 
     def _require_own_key(self, root: AnyNode, sink: SinkNode) -> None:
         """A sink must apply changes by the key that they have: with another key, rows whose key value changes would stay behind."""
@@ -185,15 +228,15 @@ class Lowering:
         """The root's result as a function of whole tables."""
         frames = dict(tables)
         for node in plan.maintained:
-            if node.isolates or node.options.event_time:
-                option = "on_error" if node.isolates else "event_time"
-                message = f"`{node.name}`: `{option}` is not supported in a query that is kept up to date"
-                raise RunError(Diagnostic("MS030", message, node.place(option), help=f"set it on a node above `{node.name}`"))
+            if node.isolates:
+                message = f"`{node.name}`: `on_error` is not supported in a query that is kept up to date"
+                raise RunError(Diagnostic("MS030", message, node.place("on_error"), help=f"set it on a node above `{node.name}`"))
             event_times = {name: plan.event_time_of(name) for name in node.inputs}
             run, context = self.transform(node), replace(self.context(node, event_times=event_times), relational=True, isolate=False)
             with _report_at(node):
                 inputs = {name: frames.get(_feed_name(name, ttl_of(node))) for name in node.inputs}
-                frames[node.name] = run.apply({name: frames[name] if found is None else found for name, found in inputs.items()}, context)
+                applied = run.apply({name: frames[name] if found is None else found for name, found in inputs.items()}, context)
+                frames[node.name] = with_event_time(applied, node, watched=True)
         return frames[plan.root.name]
 
     def examine(self, plan: QueryPlan, stream: Stream) -> None:
@@ -211,9 +254,15 @@ class Lowering:
                 inputs = {name: visible(frames[name], plan.node(name), node) for name in node.inputs}
                 frame = self.lower(node, inputs, self.spark, _NO_TIME)
                 frames[node.name] = accepted_rows(frame) if REJECT in frame.columns else frame
+        if kept:
+            for node in plan.below:
+                self._require_same_again(plan.root, node)
+            self._require_takers(plan)
+            self._require_table_keys(plan, frames)
         for sink in plan.sinks:
             if kept and sink.inputs and sink.inputs[0] in frames and op_of(frames[sink.inputs[0]].columns):
                 self._require_own_key(plan.root, sink)
+                self._require_taker(plan.root, sink)
             run = self.sink(sink)
             if sink.inputs and sink.inputs[0] in frames and isinstance(run, KeepsLastPerKey):
                 with _report_at(sink):
@@ -243,6 +292,8 @@ class Lowering:
             return with_event_time(read, node, clock, watched)
         self.statements[node.name] = []
         run, context = self.transform(node), self.context(node, clock, event_times)
+        if context.whole_rows:
+            self.whole_rows.add(node.name)
         known = self.examined.get(node.name) is node.component
         examining = not node.stateful and not known
         with _report_at(node):
@@ -271,6 +322,7 @@ class Lowering:
             schema=self.schemas.get(node.name),
             clock=clock,
             aggregates=self.aggregates,
+            whole_rows=bool(node.inputs) and self.whole_rows.issuperset(node.inputs),
             event_times=event_times or {},
             dry=self.dry,
             pipeline=self.checkpoint.pipeline,
@@ -367,6 +419,15 @@ def _with_time(frame: DataFrame, plan: QueryPlan, name: str) -> DataFrame:
     return frame.sparkSession.createDataFrame([], StructType(marked)) if column else frame
 
 
+def _texts_of(value: Any) -> Iterator[str]:
+    """All texts in an option."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping | list | tuple):
+        for each in value.values() if isinstance(value, Mapping) else value:
+            yield from _texts_of(each)
+
+
 def _feed_name(name: str, ttl: str | None) -> str:
     return f"{name} of the last {ttl}" if ttl else name
 
@@ -390,7 +451,7 @@ def finish(node: StreamNode, frame: DataFrame, lowering: Lowering, clock: str = 
 def visible(frame: DataFrame, node: AnyNode, reader: AnyNode | None = None) -> DataFrame:
     """The rows of a node that a reader sees: without its side outputs, unless the reader selects them."""
     column = node.component.side_column if isinstance(node.component, HasSideOutputs) else ""
-    if not column or (reader is not None and isinstance(reader.component, ReadsSideOutput)):
+    if not column or column not in frame.columns or (reader is not None and isinstance(reader.component, ReadsSideOutput)):
         return frame
     return frame.where(F.col(column).isNull()).drop(column)
 

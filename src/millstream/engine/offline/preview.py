@@ -17,7 +17,7 @@ from millstream.checkpoint.layout import Checkpoint
 from millstream.clients.storage import open_storage
 from millstream.engine.decisions import decide, find_misjudged, recall
 from millstream.engine.sessions import open_session
-from millstream.errors import Diagnostic, MillstreamError, PlanMismatchError, SpecError
+from millstream.errors import Diagnostic, MillstreamError, NoKeyError, PlanMismatchError, SpecError
 from millstream.jvm.quiet import hush
 from millstream.plan.components import REJECT
 from millstream.plan.cutting import QueryPlan, cut, event_time_of
@@ -88,7 +88,8 @@ def view(topology: Topology, analyse: bool = True) -> PlanView:
 def _analysed_view(topology: Topology, checkpoint: Checkpoint, spark: object) -> PlanView:
     queries = cut(topology)
     analysis = _analyse(topology, queries, checkpoint, spark)
-    misjudged = find_misjudged(topology, PlanMismatchError(analysis.mismatches)) if analysis.mismatches else ()
+    error = PlanMismatchError(analysis.mismatches) if analysis.mismatches else analysis.without_key
+    misjudged = find_misjudged(topology, error) if error is not None else ()
     if misjudged:
         return _analysed_view(decide(topology, misjudged), checkpoint, spark)
     return PlanView(topology, _queries(topology, queries, checkpoint, analysis), analysis.schemas, tuple(analysis.findings))
@@ -105,6 +106,8 @@ class _Analysis:
     keys: dict[str, tuple[str, ...] | None] = field(default_factory=dict)
     mismatches: list[Diagnostic] = field(default_factory=list)
     """The findings of nodes whose text misled."""
+    without_key: NoKeyError | None = None
+    """A result whose changes its sinks cannot apply."""
 
 
 def _queries(
@@ -188,6 +191,9 @@ def _analyse_incremental(queries: tuple[QueryPlan, ...], lowering: Lowering, fra
             continue
         try:
             operators, key = lowering.preview_operators(plan, frames)
+        except NoKeyError as error:
+            analysis.without_key = error
+            continue
         except Exception as error:  # noqa: BLE001 — whatever Spark raises is translated
             translator = Translator(plan.nodes, lowering.checkpoint.pipeline, Redactor([]), lowering.statements)
             failure = error if isinstance(error, MillstreamError) else translator.translate(error, plan.name)

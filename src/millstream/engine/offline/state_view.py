@@ -77,11 +77,13 @@ def _stored_rows(spark: SparkSession, state: IncrementalState, epoch: int, key: 
             continue
         rows = frame.where(f"_part = {place}").select(f"_p{place}.*").toDF(*part.columns)
         shown = [name for name in part.columns if name not in {"_w", "_h"}]
+        named = dict(zip(part.columns, part.names or part.columns, strict=True))
         summed = rows.groupBy(*shown).agg(F.expr("sum(_w) AS rows")).where("rows <> 0").orderBy(*shown)
         for row in summed.toLocalIterator():
             values = row.asDict(recursive=True)
-            if _has_key({name: values[name] for name in shown}, key):
-                yield {"operator": part.operator, "store": part.name, "key": {name: values[name] for name in shown}, "rows": values["rows"]}
+            found = {named[name]: values[name] for name in shown}
+            if _has_key(found, key):
+                yield {"operator": part.operator, "store": part.name, "key": found, "rows": values["rows"]}
 
 
 def _decoded_state(topology: Topology, node: str, spark: SparkSession, url: str) -> Iterable[Mapping[str, Any]] | None:

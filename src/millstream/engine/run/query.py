@@ -353,5 +353,6 @@ class RunningQuery:
             self.loop.query.clear()
             if self.loop.maintenance is not None:
                 with suppress(Exception):  # a dead JVM holds nothing
-                    self.loop.maintenance.close()
+                    if warning := self.loop.maintenance.close():
+                        self.run.recorder.warn(warning)
                 self.loop.maintenance = None

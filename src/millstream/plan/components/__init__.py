@@ -39,6 +39,7 @@ from millstream.plan.components.source import (
     SourceRun,
 )
 from millstream.plan.components.transform import (
+    ONCE,
     ActsAsTable,
     CountsLookups,
     EpochTail,
@@ -60,6 +61,7 @@ from millstream.plan.components.transform import (
 )
 
 __all__ = [
+    "ONCE",
     "REJECT",
     "ActsAsTable",
     "BeginsEpochs",

@@ -49,6 +49,8 @@ class NodeContext:
     """The user's aggregate functions, which SQL calls by collecting lists."""
     relational: bool = False
     """Whether frames are whole tables: the result must be too, without `_op`."""
+    whole_rows: bool = False
+    """Whether the changes of the inputs are whole rows: an update is a delete of the old row and an insert of the new one."""
     dry: bool = False
     """Whether the plan is only analysed: nothing may be created or written."""
     pipeline: str = ""

@@ -86,6 +86,15 @@ class Sink(Component):
         """The guarantee with these options."""
         return self.best
 
+    def takes_updates(self, key: tuple[str, ...]) -> bool:
+        """Whether it can apply the changes of rows that have this key; empty: no key is known."""
+        return True
+
+    @property
+    def updates_help(self) -> str:
+        """What to change where it would apply changes otherwise than by their key; empty: it refuses them itself."""
+        return ""
+
     @property
     def ledger_lasts(self) -> bool:
         """Whether a later run can read the target's ledger, so that a start can compare it."""

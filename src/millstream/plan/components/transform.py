@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from millstream.plan.lookup_tables import LookupTable
 
 OutputMode = Literal["append", "update"]
+ONCE = "its result is returned once, since its sinks take no updates"
+"""Why a node is incremental whose sinks cannot apply its changes."""
 
 
 class Transform(Component):
@@ -36,6 +38,7 @@ class Transform(Component):
     """Whether computing it twice costs more than caching its rows."""
     _over_changes: bool = PrivateAttr(default=False)
     _over_state: bool = PrivateAttr(default=False)
+    _returned_once: bool = PrivateAttr(default=False)
 
     def output(self, inputs: Mapping[str, pa.Schema | None]) -> pa.Schema | None:
         """The output schema, as far as it is known without Spark."""
@@ -84,11 +87,19 @@ class Transform(Component):
     @property
     def final(self) -> bool:
         """Whether it returns its result once, as plain rows, when its bounded inputs have ended."""
-        return False
+        return self.incremental and self._returned_once
 
     def kept_up_to_date(self) -> Self | None:
         """The transform as an incremental one; None if it has no such form."""
         return None
+
+    def returned_once(self) -> Self | None:
+        """The transform as one that returns its result once; None if it has no such form, or the user asks for changes."""
+        if not self.incremental or self.final:
+            return None
+        copy = self.model_copy()
+        copy._returned_once = True
+        return copy
 
     def over(self, *, changes: bool, state: bool) -> Self:
         """The transform below other nodes: whether an input is a changelog, and whether a node above keeps state."""

@@ -25,6 +25,8 @@ Rdd = Any
 
 
 _ALL = (1 << 31) - 1
+SESSION = "spark.sessionWindow"
+"""Marks a column of sessions, in its metadata."""
 
 
 class _Handles:
@@ -400,11 +402,13 @@ class Bridge:
 
         return Column(self._jvm.org.apache.spark.sql.classic.ExpressionUtils.column(expression))
 
-    def alias(self, expression: Expression, name: str, expr_id: Any = None) -> Expression:
-        """A named expression; `expr_id` gives it the identity of another column."""
+    def alias(self, expression: Expression, name: str, expr_id: Any = None, *, is_session: bool = True) -> Expression:
+        """A named expression; `expr_id` gives it the identity of another column. Without `is_session` it holds no sessions for Spark, which
+        would merge them wherever rows are grouped by it.
+        """
         chosen = expr_id if expr_id is not None else self._expressions.NamedExpression.newExprId()
-        none = self.seq([])
-        return self._expressions.Alias(expression, name, chosen, none, self._jvm.scala.Option.empty(), none)
+        none, dropped = self.seq([]), self.seq([] if is_session else [SESSION])
+        return self._expressions.Alias(expression, name, chosen, none, self._jvm.scala.Option.empty(), dropped)
 
     def expression(self, text: str) -> Expression:
         """An expression as Spark's parser reads it. Literals go this way: py4j turns a small long into an int."""
@@ -488,6 +492,17 @@ class Bridge:
         """The window functions of a plan, over other partitions and another child."""
         return self._logical.Window(node.windowExpressions(), self.seq(partition), node.orderSpec(), child, node.hint())
 
+    def first_rows(self, order: Iterable[Expression], most: int, child: Plan) -> Plan:
+        """The first rows of a plan in an order."""
+        count, logical = self.expression(str(most)), self._logical
+        ordered = logical.Sort(self.seq(order), True, child, self._jvm.scala.Option.empty())
+        return logical.GlobalLimit(count, logical.LocalLimit(count, ordered))
+
+    def ascending(self, expression: Expression) -> Expression:
+        """An expression as a part of an order."""
+        (by_one,) = self.items(self.parse("SELECT 1 ORDER BY 1").order())
+        return self.with_children(by_one, [expression])
+
     def expand(self, projections: Iterable[Iterable[Expression]], output: Iterable[Expression], child: Plan) -> Plan:
         return self._logical.Expand(self.seq([self.seq(each) for each in projections]), self.seq(output), child)
 
@@ -539,6 +554,10 @@ class Bridge:
         """Sets of column ids, each of which identifies a row of an optimised plan."""
         found = self._jvm.scala.jdk.javaapi.CollectionConverters.asJava(plan.distinctKeys())
         return [{int(each.exprId().id()) for each in self._jvm.scala.jdk.javaapi.CollectionConverters.asJava(key.toSeq())} for key in found]
+
+    def is_session(self, key: Expression) -> bool:
+        """Whether a column holds sessions, which Spark merges where rows are grouped by them."""
+        return self.kind(key) in {"AttributeReference", "Alias"} and bool(key.metadata().contains(SESSION))
 
     def uses_clock(self, tree: Plan | Expression) -> bool:
         """Whether `current_timestamp()` or the like is in a tree."""

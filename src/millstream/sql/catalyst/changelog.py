@@ -61,11 +61,13 @@ class Carrying:
     """Whether every step between a changelog and the result is known here."""
 
 
-def carry(bridge: Bridge, plan: Plan, inputs: Mapping[str, Carried]) -> Carrying:
-    """Let the columns of changelogs travel through a query; `inputs` are the tables' columns that do."""
+def carry(bridge: Bridge, plan: Plan, inputs: Mapping[str, Carried], *, whole_rows: bool = False) -> Carrying:
+    """Let the columns of changelogs travel through a query; `inputs` are the tables' columns that do. `whole_rows`: changes add and remove
+    whole rows, so that a condition means for each of them what it means for a row.
+    """
     if not any(inputs.values()):
         return Carrying(plan)
-    carrier = _Carrier(bridge, plan, inputs)
+    carrier = _Carrier(bridge, plan, inputs, whole_rows)
     return Carrying(carrier.rewrite(plan, carrier.source(plan).columns), not carrier.unknown)
 
 
@@ -81,8 +83,8 @@ class _Source:
 
 
 class _Carrier:
-    def __init__(self, bridge: Bridge, plan: Plan, inputs: Mapping[str, Carried]) -> None:
-        self._bridge, self._plan, self._inputs = bridge, plan, inputs
+    def __init__(self, bridge: Bridge, plan: Plan, inputs: Mapping[str, Carried], whole_rows: bool) -> None:
+        self._bridge, self._plan, self._inputs, self._whole_rows = bridge, plan, inputs, whole_rows
         self.unknown = False
         self._entered: set[int] = set()
 
@@ -158,7 +160,8 @@ class _Carrier:
         below = self._bridge.children(child)[0] if where is not None else child
         source, over = self.source(below), self._over(below, node)
         own = [*items, where] if where is not None else items
-        condition = where if op_of(source.columns) and not any(self._bridge.names_column(each, OPS) for each in own) else None
+        applies = op_of(source.columns) and not self._whole_rows and not any(self._bridge.names_column(each, OPS) for each in own)
+        condition = where if applies else None
         missing = [name for name in wanted if name not in {self._bridge.item_name(item) for item in items}]
         stars = [item for item in items if self._bridge.is_star_of(item, source.qualifier)]
         if not missing or (stars and condition is None and not combined):

@@ -77,16 +77,11 @@ def _has_fixed_rows(union: exp.SetOperation) -> bool:
 
 
 def cannot_be_kept(query: Query) -> bool:
-    """Whether a query has rows by chance, refers to itself, or has sessions, which merge and split. What the parser does not understand is
-    left to Spark.
-    """
+    """Whether a query has rows by chance or refers to itself. What the parser does not understand is left to Spark."""
     tree = query.tree
     if tree is None:
         return False
-    if tree.find(exp.TableSample) or any(clause.args.get("recursive") for clause in tree.find_all(exp.With)):
-        return True
-    calls = [call for select in tree.find_all(exp.Select) for call in window_calls(select)]
-    return any(call.name.lower() == "session_window" for call in calls)
+    return bool(tree.find(exp.TableSample)) or any(clause.args.get("recursive") for clause in tree.find_all(exp.With))
 
 
 def _predict(query: Query) -> Prediction:

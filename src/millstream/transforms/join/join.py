@@ -14,7 +14,7 @@ import pyarrow as pa
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from millstream.plan.changelog import OP, UPDATE, table_of
-from millstream.plan.components import Expiring, NamesInputs, NodeContext, Problem, TransformRun, Windowed
+from millstream.plan.components import ONCE, Expiring, NamesInputs, NodeContext, Problem, TransformRun, Windowed
 from millstream.plan.expressions import quote_column
 from millstream.plan.options import Duration, Expression
 from millstream.plan.windows import Window, closes
@@ -131,6 +131,8 @@ class Join(NamesInputs, Windowed, Expiring):
     def why_incremental(self) -> str:
         if not self.incremental:
             return ""
+        if self.final:
+            return ONCE
         if self.ttl is not None and self.kind == "inner" and not self._over_changes:
             return "its rows expire"
         return "an input is a changelog" if self._over_changes else f"a {self.kind} join without a time bound"
@@ -147,7 +149,7 @@ class Join(NamesInputs, Windowed, Expiring):
             return window.output(self, inputs)
         if self.incremental:
             schema = interval.output(self, table_of(inputs.get(self.left)), table_of(inputs.get(self.right)))
-            return schema.append(pa.field(OP, pa.string())) if schema is not None else None
+            return schema.append(pa.field(OP, pa.string())) if schema is not None and not self.final else schema
         right = table.schema_of(self) if self.table is not None else inputs.get(self.right)
         return interval.output(self, inputs.get(self.left), right)
 
@@ -165,7 +167,7 @@ class Join(NamesInputs, Windowed, Expiring):
         if self.window is not None:
             return window.apply(self, frames, context)
         result = interval.apply(self, frames, context)
-        if context.relational or not self.incremental:
+        if context.relational or not self.incremental or self.final:
             return result
         from pyspark.sql import functions as F
 

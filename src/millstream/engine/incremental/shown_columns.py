@@ -1,0 +1,52 @@
+"""The columns of stored rows under the names that the query has for them, as far as it has any: they are stored by their places."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from millstream.checkpoint.incremental import Part
+from millstream.engine.incremental.compilation import Compilation
+from millstream.engine.incremental.operators.base import Operator
+from millstream.engine.incremental.operators.inputs import Table
+from millstream.engine.incremental.operators.sums import Sums
+
+_SUMS = {"n": "rows of {0}", "s": "{0}", "m": "{0}", "h": "{0}, upper 32 bits", "l": "{0}, lower 32 bits"}
+"""What a stored value of a function is, by the first letter of its column."""
+_ARRIVED = {"_at": "arrived (ms)"}
+
+
+def with_names(parts: Iterable[Part], compilation: Compilation) -> tuple[Part, ...]:
+    """The parts with the names of their columns."""
+    return tuple(replace(part, names=_shown(part, _names(part, compilation))) for part in parts)
+
+
+def _shown(part: Part, known: dict[str, str]) -> tuple[str, ...]:
+    """A name for each column; one that two columns have is followed by its place."""
+    names = [known.get(column, column) for column in part.columns]
+    return tuple(f"{name} ({column})" if names.count(name) > 1 else name for name, column in zip(names, part.columns, strict=True))
+
+
+def _names(part: Part, compilation: Compilation) -> dict[str, str]:
+    number, _, store = part.name.partition(".")
+    if not number.strip():
+        return dict(_placed(compilation.names))
+    if int(number) == len(compilation.operators):  # the final result, or the columns of a declared key
+        return dict(_placed(column.name for column in compilation.root.step.columns) if store == "result" else _placed(compilation.names))
+    return _of_operator(compilation.operators[int(number)], store)
+
+
+def _of_operator(operator: Operator, store: str) -> dict[str, str]:
+    if isinstance(operator, Sums):
+        functions = [str(each.aggregateFunction().sql()) for each in operator.functions]
+        values = {f"{letter}{index}": words.format(text) for index, text in enumerate(functions) for letter, words in _SUMS.items()}
+        return {**{f"k{index}": str(key.name()) for index, key in enumerate(operator.keys)}, **values, "_rows": "rows"}
+    if isinstance(operator, Table):
+        return dict(_placed(operator.feed.columns)) | _ARRIVED
+    steps = {"input": operator.inputs[:1], "left": operator.inputs[:1], "right": operator.inputs[1:]}
+    step = steps[store][0].step if store in steps else operator.step
+    return dict(_placed(column.name for column in step.columns)) | _ARRIVED
+
+
+def _placed(names: Iterable[str]) -> Iterable[tuple[str, str]]:
+    return ((f"c{index}", name) for index, name in enumerate(names))
