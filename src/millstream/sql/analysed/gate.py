@@ -258,11 +258,14 @@ class _Walk:
     def _aggregate(self, node: Plan, rows: EpochRows) -> EpochRows:
         if rows.closed:
             raise _Refused(_why("an aggregate over an aggregate"), node)
-        if not any(self._carrier_of(key, rows) for key in plans.items(node.groupingExpressions())):
+        keys = plans.items(node.groupingExpressions())
+        if not any(self._carrier_of(key, rows) for key in keys):
             raise _Refused(_missing_window("an aggregate", "GROUP BY") if self.window or rows.carriers else _why("an aggregate"), node)
+        if not self.window and any(plans.kind(key) == "AttributeReference" and plans.is_session(key) for key in keys):
+            raise _Refused("GROUP BY a session merges sessions that overlap, which close at different times; group by its end", node)
         if self.window:
             _require_plain_keys(node)
-            if Carrier(self.window) not in [self._carrier_of(key, rows) for key in plans.items(node.groupingExpressions())]:
+            if Carrier(self.window) not in [self._carrier_of(key, rows) for key in keys]:
                 raise _Refused("GROUP BY must hold the window itself; its start and end can be selected: `window.start`", node)
         return EpochRows(True, self._named_carriers(plans.items(node.aggregateExpressions()), rows), closed=bool(self.window))
 
