@@ -53,9 +53,9 @@ QUERIES = {
         "inner join",
     ),
     "sessions": (f"SELECT max(n) m, count(*) c FROM ({SESSIONS})", "sums"),
-    "what happened in sessions": (
+    "overlapping sessions, which are merged": (
         "SELECT w, count(*) c, sum(n) n FROM (SELECT session_window(at, '10 seconds') w, k, count(*) n FROM t GROUP BY 1, 2) GROUP BY w",
-        "by key",
+        "by key by key",
     ),
     "windows of a chain": (
         f"WITH x AS ({TENS}), y AS (SELECT w, sum(s) s FROM x GROUP BY w) SELECT count(*) c, max(s) m FROM y WHERE s > 3",
@@ -84,6 +84,8 @@ QUERIES = {
         "sums",
     ),
 }
+
+ALL_INCREMENTAL = {"a join without a bound", "overlapping sessions, which are merged"}
 
 
 def document(sql: str, **node: Any) -> dict[str, Any]:
@@ -154,7 +156,7 @@ def test_what_the_watermark_bounds_is_left_to_the_stream(
     topology = pipeline(yaml.safe_dump(document(sql, **({"late": late} if late else {}))))
     report = run(topology)
     view = kept[-1].view
-    assert bool(view.compilation.streamed) == ("without a bound" not in name)
+    assert bool(view.compilation.streamed) == (name not in ALL_INCREMENTAL)
     assert " ".join(each.kind for each in view.operators if each.kind not in {"input", "native", "row by row", "shared"}) == operators
     assert normal(answer(topology, kept[-1].key)) == batch(spark, sql)
     expected = {"t": len(ROWS), "u": len(OTHERS)}

@@ -88,6 +88,7 @@ class Kept:
             self._restart(3)
         if now and self.way in {"written", "read again"}:
             again = self._compute(epoch)
+            self.kept.write(epoch, f"digest {epoch}")  # as a run does: what is written counts as kept and changed
             if Counter(map(repr, map(normal, again[0]))) != Counter(map(repr, map(normal, first[0]))):
                 raise WrongError("repeated", f"the repeated epoch has other rows\n  first: {first[0]}\n  again: {again[0]}")
             first = again
