@@ -6,7 +6,7 @@ fragments for each store: RDDs whose rows are held in memory or on disk. Version
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -138,7 +138,7 @@ class View:
 
     def measure(self, epoch: int) -> int:
         """Look up the size of what the epoch has held, and return the size of what it has added."""
-        fragments = {int(rdd.id()) for rdd in self._held(self.versions[epoch])}
+        fragments = set(self._held(self.versions[epoch]))
         slots = {self._compiled.held_slot(slot) for slot in (*self._compiled.added.values(), self._compiled.output)}
         added = {int(self._slots[slot].id()) for slot in slots if slot in self._slots}
         known = {number: size for number, size in self._sizes.items() if number in fragments}
@@ -149,18 +149,19 @@ class View:
 
     def bytes_of(self, store: str, epoch: int) -> int:
         """The size of a store's rows after an epoch, as last measured."""
-        return sum(self._sizes.get(int(rdd.id()), 0) for rdd in self._held({store: self.versions[epoch][store]}))
+        return sum(self._sizes.get(number, 0) for number in self._held({store: self.versions[epoch][store]}))
 
-    def _held(self, *versions: Version) -> list[Rdd]:
-        """The held rows of versions, each once."""
-        found = [rdd for version in versions for rdds in version.values() for rdd in rdds]
-        return list({int(rdd.id()): rdd for rdd in (self._bases.get(int(each.id()), each) for each in found)}.values())
+    def _held(self, *versions: Version) -> dict[int, Rdd]:
+        """The held rows of versions, by their ids."""
+        found = {int(rdd.id()): rdd for version in versions for rdds in version.values() for rdd in rdds}
+        bases = [self._bases[number] for number in found if number in self._bases]
+        return {number: rdd for number, rdd in found.items() if number not in self._bases} | {int(rdd.id()): rdd for rdd in bases}
 
-    def _free(self, rdds: Iterable[Rdd]) -> None:
+    def _free(self, rdds: Mapping[int, Rdd]) -> None:
         """Free rows that neither a version nor a snapshot needs."""
-        needed = {int(rdd.id()) for rdd in self._held(*self.versions.values(), self._pinned)}
-        for rdd in {int(rdd.id()): rdd for rdd in rdds}.values():
-            if int(rdd.id()) not in needed:
+        needed = self._held(*self.versions.values(), self._pinned)
+        for number, rdd in rdds.items():
+            if number not in needed:
                 rdd.unpersist(False)
 
     def state(self, epoch: int) -> DataFrame:
@@ -202,9 +203,10 @@ class View:
         before = self._held(*self.versions.values())
         held = [rdd for slot, rdd in self._slots.items() if slot.startswith("piece:") or slot == "arrivals"]
         self.versions = {epoch: {name: self._merged(name, fragments) for name, fragments in self.versions[epoch].items()}}
-        self._free((*before, *held))
-        used = {int(rdd.id()) for version in (self.versions[epoch], self._pinned) for rdds in version.values() for rdd in rdds}
-        self._bases = {number: rdd for number, rdd in self._bases.items() if number in used}
+        self._free(before | {int(rdd.id()): rdd for rdd in held})
+        if self._bases:
+            used = {int(rdd.id()) for version in (self.versions[epoch], self._pinned) for rdds in version.values() for rdd in rdds}
+            self._bases = {number: rdd for number, rdd in self._bases.items() if number in used}
         self._slots = {}
 
     def _merged(self, name: str, fragments: tuple[Rdd, ...]) -> tuple[Rdd, ...]:
@@ -232,7 +234,7 @@ class View:
 
     def close(self) -> None:
         """Free all held rows."""
-        for rdd in self._held(*self.versions.values(), self._pinned):
+        for rdd in self._held(*self.versions.values(), self._pinned).values():
             rdd.unpersist(False)
         self.versions, self._slots, self._pinned = {}, {}, {}
 
