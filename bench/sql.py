@@ -21,10 +21,17 @@ def measure() -> list[Figure]:
         )
     for query, name in _LARGE.items():
         times = json.loads(cost_of(python("sql_epochs.py", "large", query, "20")).output)
-        ours, theirs = median([each["epoch"] for each in times["ours"][10:]]), median(times["theirs"][10:])
-        figures += [
-            Figure(f"500,000 rows over 100,000 keys: {name}", 500 / ours, "k rows/s"),
-            Figure("… computed anew from a table, epochs 10 to 19", 500 / theirs, "k rows/s"),
-            Figure("throughput, ratio", theirs / ours, "", bar=5, floor=True),
-        ]
+        epochs = [each["epoch"] for each in times["ours"][10:]]
+        ours = sum(epochs) / len(epochs)  # and not their median: merging is part of the work
+        figures.append(Figure(f"500,000 rows over 100,000 keys: {name}", 500 / ours, "k rows/s"))
+        by_hand = {f"computed anew from {int(size) // 1_000_000} M rows": median(found) for size, found in times["theirs"].items()}
+        merged = json.loads(cost_of(python("sql_epochs.py", "merge", query, "20")).output)["merged"][10:]
+        if merged:
+            by_hand["merged into a Delta table"] = sum(merged) / len(merged)
+        for way, theirs in by_hand.items():
+            figures.append(Figure(f"… {way}", 500 / theirs, "k rows/s", note=f"{theirs / ours:.1f} x"))
+        last = list(by_hand)[3:]
+        figures.append(
+            Figure("throughput, ratio to the faster way, 50 M rows", min(by_hand[way] for way in last) / ours, "", bar=5, floor=True)
+        )
     return figures

@@ -1,6 +1,7 @@
 """From a query to a compiled epoch: Spark's plan becomes steps, the steps get operators, and the operators are traced.
 
-An epoch is compiled twice at most: for few rows, whose plan is interpreted, and for many, for which Spark generates code.
+An epoch is compiled for few rows, when its plan is interpreted, and for many, when Spark generates code and operators work as is best for
+the sizes of their stores and changes.
 """
 
 from __future__ import annotations
@@ -16,9 +17,11 @@ from millstream.engine.incremental.keys import Keys
 from millstream.engine.incremental.operators.unique import require_unique
 from millstream.engine.incremental.relations import Delta, Refused, Relations, Step, is_unstorable
 from millstream.engine.incremental.steps import Steps
-from millstream.engine.incremental.tracing import CompiledEpoch, Tracing
+from millstream.engine.incremental.tracing import SMALL, CompiledEpoch, Form, Tracing
 from millstream.engine.incremental.weights import WEIGHT, consolidated, partitioned
 
+_FORMS = 8
+"""So many forms are compiled at most: each takes about a second."""
 _ORDER = {"Sort", "GlobalLimit", "LocalLimit", "Offset"}
 
 Encode = Callable[[DataFrame, tuple[str, ...] | None], DataFrame]
@@ -36,8 +39,8 @@ class Compilation:
         assignment = Assignment(bridge, self.feeds)
         self.root = assignment.assign_below(*_below_order(self.root_step)) if final else assignment.assign(self.root_step)
         self.operators = assignment.operators
-        self._compile_for: Callable[[], CompiledEpoch] = CompiledEpoch
-        self._epochs: dict[bool, CompiledEpoch] = {}
+        self._compile_for: Callable[[Form], CompiledEpoch] = lambda _: CompiledEpoch()
+        self._epochs: dict[Form, CompiledEpoch] = {}
 
     @property
     def kinds(self) -> dict[int, str]:
@@ -60,21 +63,25 @@ class Compilation:
         """Compile the epoch; `key` names columns that identify a row of the result, None if all columns do. `claimed_by` is the node whose
         user says so, where it does not follow from the query: then it is checked.
         """
-        self._compile_for = lambda: self._compile(encode, key, claimed_by)
-        compiled = self.epoch_for(large=False)
+        self._compile_for = lambda form: self._compile(encode, key, claimed_by, form)
+        compiled = self.epoch_for(SMALL)
         self._require_storable(compiled)
         return compiled
 
-    def epoch_for(self, *, large: bool) -> CompiledEpoch:
-        """The compiled epoch for few rows or for many. Generated code is faster for many rows, but Spark writes it anew in every epoch."""
-        if large not in self._epochs:
-            self.bridge.spark.conf.set("spark.sql.codegen.wholeStage", str(large).lower())
-            self._epochs[large] = self._compile_for()
-        return self._epochs[large]
+    def epoch_for(self, form: Form) -> CompiledEpoch:
+        """The compiled epoch. Generated code is faster for many rows, but Spark writes it anew in every epoch."""
+        if form.large:
+            form = form.only(self._epochs[SMALL].asked_compact, self._epochs[SMALL].asked_idle)
+        if form not in self._epochs and len(self._epochs) >= _FORMS:
+            form = Form(form.large)
+        if form not in self._epochs:
+            self.bridge.spark.conf.set("spark.sql.codegen.wholeStage", str(form.large).lower())
+            self._epochs[form] = self._compile_for(form)
+        return self._epochs[form]
 
-    def _compile(self, encode: Encode, key: tuple[str, ...] | None, claimed_by: str) -> CompiledEpoch:
+    def _compile(self, encode: Encode, key: tuple[str, ...] | None, claimed_by: str, form: Form) -> CompiledEpoch:
         bridge = self.bridge
-        tracing = Tracing(bridge, self.partitions)
+        tracing = Tracing(bridge, self.partitions, form)
         arriving = {feed.arrives_as or name: feed.plain_schema for name, feed in self.feeds.items()}
         empty = arrivals({name: bridge.spark.createDataFrame([], schema) for name, schema in arriving.items()})
         tracing.expect(empty, {name: len(schema) for name, schema in arriving.items()})

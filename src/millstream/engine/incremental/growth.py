@@ -12,6 +12,7 @@ from typing import Any
 from millstream.engine.incremental.compilation import Compilation
 from millstream.engine.incremental.operators.base import Operator
 from millstream.engine.incremental.operators.top import TopRanks, TopRows
+from millstream.engine.incremental.tracing import SMALL
 from millstream.sql.catalyst.bridge import Bridge
 
 _COSTS = {"sums": "touched groups", "table": "changed keys", "join by key": "touched keys"}
@@ -36,7 +37,7 @@ class Growth:
 
 
 def growth_of(compilation: Compilation) -> list[Growth]:
-    schemas = compilation.epoch_for(large=False).schemas
+    schemas = compilation.epoch_for(SMALL).schemas
     found = []
     for operator in compilation.operators:
         stores = [output for name, output in schemas.items() if name.partition(".")[0] == str(operator.number)]

@@ -1,7 +1,8 @@
 """Which fragments of a store are merged.
 
 The fragments of some epochs become one, and older results of merging join them while they are not more than twice as large. So a large
-store is not written again for a few rows: a row is merged as often as the size of the store doubles.
+store is not written again for a few rows: a row is merged as often as the size of the store doubles. Merging large fragments of a store
+that only grows would save nothing: there are just fewer of them afterwards, so they wait longer.
 """
 
 from __future__ import annotations
@@ -9,6 +10,9 @@ from __future__ import annotations
 import math
 
 from millstream.sql.catalyst.bridge import Rdd
+
+_LARGE_ROWS = 100_000
+_MOST_LARGE = 100
 
 
 class Levels:
@@ -24,11 +28,12 @@ class Levels:
         """An epoch has added a fragment."""
         self._fresh[int(fragment.id())] = math.inf if rows is None else rows
 
-    def due(self, fragments: tuple[Rdd, ...], most: int) -> int:
-        """How many of the newest fragments to merge; 0 if it is not time."""
+    def due(self, fragments: tuple[Rdd, ...], most: int, *, only_grows: bool = False) -> int:
+        """How many of the newest fragments to merge; 0 if it is not time. `only_grows`: they have no rows that cancel each other."""
         ids = [int(fragment.id()) for fragment in fragments]
         fresh = [self._fresh[number] for number in ids if number in self._fresh]
-        if len(fresh) <= most:
+        waiting = [rows for rows in fresh if rows >= _LARGE_ROWS] if only_grows else []
+        if len(fresh) - len(waiting) <= most and len(waiting) <= _MOST_LARGE:
             return 0
         total, count = sum(fresh), len(fresh)
         for number in reversed(ids[:-count]):

@@ -156,7 +156,7 @@ class Maintenance:
     def finish(self, epoch: int, digest: str) -> str:
         """All sinks hold the epoch: merge, and begin a snapshot when it is due. Returns a warning about the last one, if it failed."""
         warning = self._end_snapshot(epoch)
-        self.view.finish(epoch, self._changed)
+        self.view.finish(epoch, self._changed, self._kept)
         ready = not self.snapshots.is_busy and epoch >= self._retry_at
         if ready and self.log.is_snapshot_due(epoch, _SNAPSHOT_EPOCHS, _SNAPSHOT_BYTES):
             self._begin_snapshot(epoch, digest)

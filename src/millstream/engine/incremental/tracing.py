@@ -6,6 +6,7 @@ becomes a piece, a physical plan whose leaves are bound to the rows of an epoch.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,6 +22,36 @@ TIME = "time"
 
 
 @dataclass(frozen=True, slots=True)
+class Form:
+    """What an epoch is compiled for. The answer does not depend on it."""
+
+    large: bool = False
+    """Many rows: Spark generates code, which takes longer to begin."""
+    compact: frozenset[str] = frozenset()
+    """Stores that are not much larger than what an epoch changes in them: they are read and written as a whole."""
+    idle: frozenset[str] = frozenset()
+    """Stores to which no rows are expected to be added."""
+
+    def after(self, changed: Mapping[str, int], kept: Mapping[str, int]) -> Form:
+        """The form for an epoch of many rows like the last one, which has changed and left so many rows in the stores. A store that is
+        compact stays so until it has twice the size.
+        """
+        most: dict[str, int] = {}
+        for name, rows in changed.items():
+            most[_operator_of(name)] = max(most.get(_operator_of(name), 0), rows)
+        limits = {name: most[_operator_of(name)] * (2 if name in self.compact else 1) for name in changed}
+        compact = frozenset(name for name, limit in limits.items() if 0 < kept[name] <= limit)
+        return Form(True, compact, frozenset(name for name, rows in changed.items() if not rows))
+
+    def only(self, compact: Collection[str], idle: Collection[str]) -> Form:
+        """The form as far as it matters to some stores."""
+        return Form(self.large, self.compact & frozenset(compact), self.idle & frozenset(idle))
+
+
+SMALL = Form()
+
+
+@dataclass(frozen=True, slots=True)
 class Piece:
     """A part of an epoch's work."""
 
@@ -31,6 +62,8 @@ class Piece:
     leaves: tuple[tuple[Plan, str], ...]
     """Its leaves, and the slots that they read."""
     output: Any
+    held: bool = True
+    """Whether its rows are kept once they are computed; else whoever reads them computes them."""
 
 
 @dataclass
@@ -40,6 +73,13 @@ class CompiledEpoch:
     pieces: list[Piece] = field(default_factory=list)
     added: dict[str, str] = field(default_factory=dict)
     """Store → the slot whose rows an epoch adds to it."""
+    whole: dict[str, str] = field(default_factory=dict)
+    """Store → the slot that has all of its rows after an epoch, if the epoch replaces them."""
+    appended: set[str] = field(default_factory=set)
+    """Stores from which rows are never removed."""
+    asked_compact: set[str] = field(default_factory=set)
+    asked_idle: set[str] = field(default_factory=set)
+    """Stores of operators that work differently if they are compact, or idle."""
     schemas: dict[str, Any] = field(default_factory=dict)
     """Store → the columns of its rows."""
     output: str = ""
@@ -50,6 +90,13 @@ class CompiledEpoch:
     def readers(self, slot: str) -> int:
         """How many leaves read a slot."""
         return sum(read == slot for piece in self.pieces for _, read in piece.leaves)
+
+    def held_slot(self, slot: str) -> str:
+        """The slot from whose rows, which are held, those of a slot are computed."""
+        known = {piece.slot: piece for piece in self.pieces}
+        while slot in known and not known[slot].held:
+            slot = known[slot].leaves[0][1]
+        return slot
 
     @property
     def parts(self) -> list[str]:
@@ -73,16 +120,26 @@ class Store:
         """Keep a change; it is the result of a cut."""
         self._tracing.epoch.added[self._name] = self._tracing.slot_of(change)
 
+    def replace(self, rows: DataFrame) -> None:
+        """Keep these rows and no others; they are the result of a cut."""
+        self._tracing.epoch.whole[self._name] = self._tracing.slot_of(rows)
+
+    def only_grows(self) -> None:
+        """No row of it is ever removed."""
+        self._tracing.epoch.appended.add(self._name)
+
 
 class Tracing:
     """What operators need while they are traced."""
 
-    def __init__(self, bridge: Bridge, partitions: int) -> None:
-        self.bridge, self.partitions, self.relations = bridge, partitions, Relations(bridge)
+    def __init__(self, bridge: Bridge, partitions: int, form: Form = SMALL) -> None:
+        self.bridge, self.partitions, self.relations, self.form = bridge, partitions, Relations(bridge), form
         self.epoch = CompiledEpoch()
         self._slots: dict[int, str] = {}
         self._inputs: dict[str, int] = {}
         self._output: Any = None
+        self._idle: set[str] = set()
+        """Slots in which no rows are expected."""
 
     def expect(self, frame: DataFrame, inputs: dict[str, int]) -> None:
         """Say how rows arrive: a frame like theirs, and the inputs with the number of their columns."""
@@ -126,29 +183,58 @@ class Tracing:
 
     def store(self, operator: int, name: str, like: DataFrame) -> Store:
         """A store of an operator, whose rows have the columns of a frame."""
-        full = f"{operator}.{name}"
+        full = store_name(operator, name)
         output = self.bridge.with_nullability(like._jdf.queryExecution().analyzed().output(), REQUIRED)
         self.epoch.schemas[full] = output
         return Store(self, full, self.leaf(f"store:{full}", output, keyed=True))
 
-    def cut(self, frame: DataFrame) -> DataFrame:
-        """End a piece: its rows are computed once per epoch, and can be used several times and as state."""
+    def is_compact(self, operator: int, name: str) -> bool:
+        self.epoch.asked_compact.add(store_name(operator, name))
+        return store_name(operator, name) in self.form.compact
+
+    def is_idle(self, operator: int, name: str) -> bool:
+        self.epoch.asked_idle.add(store_name(operator, name))
+        return store_name(operator, name) in self.form.idle
+
+    def expect_none(self, frame: DataFrame) -> None:
+        """No rows are expected in the result of a cut: a join with it reads its other side only if there are some."""
+        self._idle.add(self.slot_of(frame))
+
+    def cut(self, frame: DataFrame, *, held: bool = True) -> DataFrame:
+        """End a piece: its rows are computed once per epoch, and can be used several times and as state. Rows that are not held are
+        computed by each reader.
+        """
         keyed = HASH in frame.columns
-        if keyed and not self.bridge.is_partitioned_by(self.bridge.physical(frame), HASH, self.partitions):
+        physical = self._physical(frame, keyed)
+        if keyed and not self.bridge.is_partitioned_by(physical, HASH, self.partitions):
             frame = partitioned(frame, self.partitions)
+            physical = self._physical(frame, keyed)
         slot = f"piece:{len(self.epoch.pieces)}"
-        piece = self._piece(slot, frame)
+        piece = self._piece(slot, frame, physical, held=held)
         self.epoch.pieces.append(piece)
         return self.leaf(slot, self.bridge.with_nullability(piece.output, REQUIRED), keyed)
 
-    def _piece(self, slot: str, frame: DataFrame) -> Piece:
-        physical = self.bridge.physical(frame)
+    def _physical(self, frame: DataFrame, keyed: bool) -> Plan:
+        found = self.bridge.physical(frame)
+        return self.bridge.with_narrow_exchange(found, HASH, self.partitions) if keyed else found
+
+    def _piece(self, slot: str, frame: DataFrame, physical: Plan | None = None, *, held: bool = True) -> Piece:
+        idle = [number for number, read in self._slots.items() if read in self._idle]
+        physical = self.bridge.with_lazy_joins(physical or self.bridge.physical(frame), idle)
         scans = [
             (scan, self._slots[self.bridge.rdd_id(scan)]) for scan in self.bridge.scans(physical) if self.bridge.rdd_id(scan) in self._slots
         ]
-        return Piece(slot, physical, tuple(scans), frame._jdf.queryExecution().analyzed().output())
+        return Piece(slot, physical, tuple(scans), frame._jdf.queryExecution().analyzed().output(), held)
 
     def piece_over(self, output: Any, work: Any) -> Piece:
         """A piece of its own over one slot, `rows`: for merging stores."""
         frame: DataFrame = work(self.leaf("rows", output, keyed=True))
         return self._piece("done", frame)
+
+
+def _operator_of(store: str) -> str:
+    return store.partition(".")[0]
+
+
+def store_name(operator: int, name: str) -> str:
+    return f"{operator}.{name}"

@@ -6,7 +6,7 @@ fragments for each store: RDDs whose rows are held in memory or on disk. Version
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -17,7 +17,7 @@ from millstream.engine.incremental.levels import Levels
 from millstream.engine.incremental.operators.base import Operator
 from millstream.engine.incremental.operators.inputs import FixedRows
 from millstream.engine.incremental.stored_rows import StoredRows, Version
-from millstream.engine.incremental.tracing import TIME, CompiledEpoch, Piece, Tracing
+from millstream.engine.incremental.tracing import SMALL, TIME, CompiledEpoch, Form, Piece, Tracing
 from millstream.engine.incremental.weights import WEIGHT, consolidated, repeated
 from millstream.sql.catalyst.bridge import Bridge, Rdd
 
@@ -42,6 +42,10 @@ class View:
         self._pinned: Version = {}
         """The version that a snapshot is written from."""
         self._last_bytes = 0
+        self._form = SMALL
+        """What the next epoch is compiled for, if it is large: as the last one was."""
+        self._bases: dict[int, Rdd] = {}
+        """The id of a fragment that is not held → the held rows from which it is computed."""
         self._sizes: dict[int, int] = {}
         """The id of a fragment → its bytes; they do not change."""
 
@@ -75,8 +79,8 @@ class View:
         """The changes of the result in an epoch, from the rows that arrived. They are computed by the job that reads them. `ends`: no more
         rows will come. `time_ms` is the time of the epoch, by which rows expire.
         """
-        self._compiled = compiled = self.compilation.epoch_for(large=self._last_bytes > _LARGE_BYTES)
-        bridge, before = self.bridge, self.versions[epoch - 1]
+        self._compiled = compiled = self.compilation.epoch_for(self._form if self._last_bytes > _LARGE_BYTES else SMALL)
+        bridge, before = self.bridge, self._with_one_fragment(epoch - 1, compiled.whole)
         bridge.checkpoint_all_ancestors()
         self._slots = slots = {"arrivals": self._arrivals(frame)}
         if compiled.readers(TIME):
@@ -84,8 +88,10 @@ class View:
         slots |= {each.slot: self._fixed(each, epoch) for each in self.operators if isinstance(each, FixedRows)}
         slots |= {f"store:{name}": bridge.union_rdd(list(fragments), self._partitions) for name, fragments in before.items()}
         for piece in compiled.pieces:
-            slots[piece.slot] = bridge.hold(piece.output, self._run(piece))
+            slots[piece.slot] = bridge.hold(piece.output, self._run(piece)) if piece.held else self._run(piece)
         self.versions[epoch] = {name: (*before[name], slots[slot]) for name, slot in compiled.added.items()}
+        self.versions[epoch] |= {name: (slots[slot],) for name, slot in compiled.whole.items()}
+        self._bases |= {int(slots[slot].id()): slots[compiled.held_slot(slot)] for slot in compiled.whole.values()}
         if self.final and ends:
             slots[compiled.output] = self._final_result(epoch)
         return self.result_of(slots[compiled.output], frame.sparkSession)
@@ -132,8 +138,9 @@ class View:
 
     def measure(self, epoch: int) -> int:
         """Look up the size of what the epoch has held, and return the size of what it has added."""
-        fragments = {int(rdd.id()) for rdds in self.versions[epoch].values() for rdd in rdds}
-        added = {int(self._slots[slot].id()) for slot in (*self._compiled.added.values(), self._compiled.output) if slot in self._slots}
+        fragments = set(self._held(self.versions[epoch]))
+        slots = {self._compiled.held_slot(slot) for slot in (*self._compiled.added.values(), self._compiled.output)}
+        added = {int(self._slots[slot].id()) for slot in slots if slot in self._slots}
         known = {number: size for number, size in self._sizes.items() if number in fragments}
         found = self.bridge.held_sizes((fragments | added) - known.keys())
         self._sizes = known | {number: size for number, size in found.items() if number in fragments}
@@ -142,7 +149,20 @@ class View:
 
     def bytes_of(self, store: str, epoch: int) -> int:
         """The size of a store's rows after an epoch, as last measured."""
-        return sum(self._sizes.get(int(rdd.id()), 0) for rdd in self.versions[epoch][store])
+        return sum(self._sizes.get(number, 0) for number in self._held({store: self.versions[epoch][store]}))
+
+    def _held(self, *versions: Version) -> dict[int, Rdd]:
+        """The held rows of versions, by their ids."""
+        found = {int(rdd.id()): rdd for version in versions for rdds in version.values() for rdd in rdds}
+        bases = [self._bases[number] for number in found if number in self._bases]
+        return {number: rdd for number, rdd in found.items() if number not in self._bases} | {int(rdd.id()): rdd for rdd in bases}
+
+    def _free(self, rdds: Mapping[int, Rdd]) -> None:
+        """Free rows that neither a version nor a snapshot needs."""
+        needed = self._held(*self.versions.values(), self._pinned)
+        for number, rdd in rdds.items():
+            if number not in needed:
+                rdd.unpersist(False)
 
     def state(self, epoch: int) -> DataFrame:
         """The rows of all stores after an epoch, as one frame like `added`, without a result."""
@@ -162,10 +182,7 @@ class View:
 
     def unpin(self) -> None:
         pinned, self._pinned = self._pinned, {}
-        kept = {int(rdd.id()) for version in self.versions.values() for rdds in version.values() for rdd in rdds}
-        for rdd in (rdd for rdds in pinned.values() for rdd in rdds):
-            if int(rdd.id()) not in kept:
-                rdd.unpersist(False)
+        self._free(self._held(pinned))
 
     def adopt(self, epoch: int, version: Version, rows: Mapping[str, int] | None = None) -> None:
         """Continue from stored rows. `rows` is their number for each store, if it is known."""
@@ -173,28 +190,43 @@ class View:
         for name, (fragment,) in version.items() if rows is not None else ():
             self._levels.merge((), fragment, rows.get(name, 0) if rows else 0)
 
-    def finish(self, epoch: int, changed: Mapping[str, int] | None = None) -> None:
+    def finish(self, epoch: int, changed: Mapping[str, int] | None = None, kept: Mapping[str, int] | None = None) -> None:
         """Forget what only this epoch or earlier versions needed, and merge fragments of many epochs. `changed` is the number of rows that
-        the epoch has added to each store, if it is known.
+        the epoch has added to each store, and `kept` the number that it has, if they are known.
         """
+        self._form = self._form.after(changed, kept) if changed is not None and kept is not None else Form(large=True)
         for name, fragments in self.versions[epoch].items():
-            self._levels.add(fragments[-1], changed[name] if changed is not None else None)
-        before = [rdd for number, version in self.versions.items() for rdds in version.values() for rdd in rdds]
+            if name in self._compiled.whole and len(fragments) == 1:
+                self._levels.merge((), fragments[-1], kept[name] if kept is not None else 0)
+            else:
+                self._levels.add(fragments[-1], changed[name] if changed is not None else None)
+        before = self._held(*self.versions.values())
         held = [rdd for slot, rdd in self._slots.items() if slot.startswith("piece:") or slot == "arrivals"]
         self.versions = {epoch: {name: self._merged(name, fragments) for name, fragments in self.versions[epoch].items()}}
-        kept = {int(rdd.id()) for version in (self.versions[epoch], self._pinned) for rdds in version.values() for rdd in rdds}
-        for rdd in {int(rdd.id()): rdd for rdd in (*before, *held)}.values():
-            if int(rdd.id()) not in kept:
-                rdd.unpersist(False)
+        self._free(before | {int(rdd.id()): rdd for rdd in held})
+        if self._bases:
+            used = {int(rdd.id()) for version in (self.versions[epoch], self._pinned) for rdds in version.values() for rdd in rdds}
+            self._bases = {number: rdd for number, rdd in self._bases.items() if number in used}
         self._slots = {}
 
     def _merged(self, name: str, fragments: tuple[Rdd, ...]) -> tuple[Rdd, ...]:
-        count = self._levels.due(fragments, _FRAGMENTS)
-        if not count:
-            return fragments
+        count = self._levels.due(fragments, _FRAGMENTS, only_grows=name in self._compiled.appended)
+        return self._with_merged(name, fragments, count) if count else fragments
+
+    def _with_one_fragment(self, epoch: int, stores: Collection[str]) -> Version:
+        """A version; each of the stores has one fragment, in which no rows cancel each other."""
+        several = {name: fragments for name, fragments in self.versions[epoch].items() if name in stores and len(fragments) > 1}
+        for name, fragments in several.items():
+            self.versions[epoch] = self.versions[epoch] | {name: self._with_merged(name, fragments, len(fragments))}
+            self._free(self._held({name: fragments}))
+        return self.versions[epoch]
+
+    def _with_merged(self, name: str, fragments: tuple[Rdd, ...], count: int) -> tuple[Rdd, ...]:
+        """The fragments, with the newest of them as one."""
         older, newer = fragments[:-count], fragments[-count:]
         if name not in self._merging:
-            self._merging[name] = Tracing(self.bridge, self._partitions).piece_over(self._compiled.schemas[name], consolidated)
+            work = _as_they_are if name in self._compiled.appended else consolidated
+            self._merging[name] = Tracing(self.bridge, self._partitions).piece_over(self._compiled.schemas[name], work)
         piece = self._merging[name]
         rows = self.bridge.hold_copies(piece.output, self._run(piece, self.bridge.union_rdd(list(newer), self._partitions)))
         self._levels.merge(newer, rows, int(rows.count()))  # a job of its own: only then can the fragments be forgotten
@@ -202,8 +234,10 @@ class View:
 
     def close(self) -> None:
         """Free all held rows."""
-        for version in (*self.versions.values(), self._pinned):
-            for rdds in version.values():
-                for rdd in rdds:
-                    rdd.unpersist(False)
+        for rdd in self._held(*self.versions.values(), self._pinned).values():
+            rdd.unpersist(False)
         self.versions, self._slots, self._pinned = {}, {}, {}
+
+
+def _as_they_are(frame: DataFrame) -> DataFrame:
+    return frame

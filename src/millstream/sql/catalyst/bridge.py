@@ -603,6 +603,47 @@ class Bridge:
         own = [each for each in self.items(physical.output()) if each.name() == column]
         return bool(own) and bool(how.expressions().apply(0).semanticEquals(own[0]))
 
+    def with_narrow_exchange(self, physical: Plan, column: str, partitions: int) -> Plan:
+        """A plan whose rows are exchanged by the hash of one column, where Spark exchanges them by that column and others: rows that are
+        equal in all of them stay together.
+        """
+        node = physical
+        while self.kind(node) != "ShuffleExchangeExec":
+            below = self.children(node)
+            if len(below) != 1:
+                return physical
+            node = below[0]
+        how = node.outputPartitioning()
+        found = [each for each in self.items(how.expressions()) if _is_column(each, column)] if self.kind(how) == "HashPartitioning" else []
+        if not found:
+            return physical
+        narrow = self._catalyst.plans.physical.HashPartitioning(self.seq(found[:1]), partitions)
+        exchange = self._jvm.org.apache.spark.sql.execution.exchange.ShuffleExchangeExec
+        return self.replaced(physical, [(node, exchange(narrow, node.child(), node.shuffleOrigin(), node.advisoryPartitionSize()))])
+
+    def with_lazy_joins(self, physical: Plan, ids: Collection[int]) -> Plan:
+        """A plan whose joins run without generated code where the hashed side scans one of these RDDs. Such a join does not read its other
+        side if there is nothing to meet; generated code reads it all.
+        """
+        waiting, pairs = [physical], []
+        while waiting:
+            node = waiting.pop()
+            if self.kind(node) == "WholeStageCodegenExec" and self._hashes_one_of(node, ids):
+                pairs.append((node, node.child()))
+            waiting += self.children(node)
+        return physical.transformDown(self._function(pairs)) if pairs else physical
+
+    def _hashes_one_of(self, stage: Plan, ids: Collection[int]) -> bool:
+        waiting = [stage]
+        while waiting:
+            node = waiting.pop()
+            if self.kind(node) == "ShuffledHashJoinExec":
+                built = node.left() if "Left" in str(node.buildSide()) else node.right()
+                if any(self.rdd_id(scan) in ids for scan in self.scans(built)):
+                    return True
+            waiting += [each for each in self.children(node) if self.kind(each) != "InputAdapter"]
+        return False
+
     def with_nullability(self, output: Any, required: frozenset[str]) -> Any:
         """The attributes as nullable, except the required ones."""
         return self.seq([each.withNullability(each.name() not in required) for each in self.items(output)])
@@ -650,3 +691,7 @@ class Bridge:
         scan = self.leaf(frame._jdf.queryExecution().analyzed().output(), self.rdd(frame))
         scans = self.scans(self.physical(self.frame(scan)))
         assert len(scans) == 1, "a leaf over an RDD is not one scan"
+
+
+def _is_column(expression: Expression, name: str) -> bool:
+    return Bridge.kind(expression) == "AttributeReference" and str(expression.name()) == name

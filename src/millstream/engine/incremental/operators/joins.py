@@ -59,13 +59,25 @@ class InnerJoin(Join):
     def trace(self, tracing: Tracing, deltas: list[Delta]) -> Delta:
         left, right = (tracing.cut(self._hashed(tracing, delta, side)) for side, delta in enumerate(deltas))
         stores = tracing.store(self.number, "left", left), tracing.store(self.number, "right", right)
+        for change, name in ((left, "left"), (right, "right")):
+            if tracing.is_idle(self.number, name):
+                tracing.expect_none(change)
         terms = [
-            self._joined(tracing, left.hint("shuffle_hash"), stores[1].frame),
-            self._joined(tracing, union([stores[0].frame, left]), right.hint("shuffle_hash")),
+            self._joined(tracing, *self._hinted(tracing, "left", left, stores[1].frame)),
+            self._joined(tracing, *reversed(self._hinted(tracing, "right", right, union([stores[0].frame, left])))),
         ]
-        for store, change in zip(stores, (left, right), strict=True):
+        for store, change, source in zip(stores, (left, right), self.inputs, strict=True):
             store.add(change)
+            if source.append_only:
+                store.only_grows()
         return tracing.relations.delta_of(union(terms), self.step.columns)
+
+    def _hinted(self, tracing: Tracing, side: str, change: DataFrame, others: DataFrame) -> tuple[DataFrame, DataFrame]:
+        """Which rows are hashed: those of the change, or those of the other side's store if it is the smaller one."""
+        other = "right" if side == "left" else "left"
+        if tracing.is_compact(self.number, other) and not tracing.is_idle(self.number, side):
+            return change, others.hint("shuffle_hash")
+        return change.hint("shuffle_hash"), others
 
 
 @dataclass

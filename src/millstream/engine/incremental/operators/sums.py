@@ -122,18 +122,24 @@ class Sums(Operator):
         (delta,) = deltas
         names, key_names = [slot.name for slot in self._slots], [f"k{index}" for index in range(len(self.keys))]
         groups = [HASH, *key_names]
-        partial = tracing.cut(self._partial(tracing, delta, key_names))
+        replaces = bool(self.keys) and tracing.is_compact(self.number, "sums")
+        partial = tracing.cut(self._partial(tracing, delta, key_names), held=not replaces)
         like = partial.selectExpr(*groups, f"1L AS {WEIGHT}", *names)
         store = tracing.store(self.number, "sums", like)
-        before = store.at(partial.select(HASH)) if self.keys else store.frame
-        both = partial.selectExpr(*groups, *names, "true AS _new").union(consolidated(before).selectExpr(*groups, *names, "false AS _new"))
+        before = store.frame  # a store that is replaced has each group once
+        if not replaces:
+            before = consolidated(store.at(partial.select(HASH)) if self.keys else before)
+        both = partial.selectExpr(*groups, *names, "true AS _new").union(before.selectExpr(*groups, *names, "false AS _new"))
         old = [F.expr(f"max(if(_new, NULL, {name})) AS old_{name}") for name in names]
         merged = both.groupBy(*groups).agg(*[F.expr(f"{slot.merged} AS {slot.name}") for slot in self._slots], *old)
+        if replaces:
+            merged = tracing.cut(merged)
+            store.replace(tracing.cut(merged.where(f"{_ROWS} <> 0").selectExpr(*groups, f"1L AS {WEIGHT}", *names), held=False))
         changed = " OR ".join(f"NOT (old_{name} <=> {name})" for name in names)
         removed, added = [f"if(old_{_ROWS} IS NULL, 0L, -1L)", *(f"old_{name}" for name in names)], ["1L", *names]
         rows = merged.where(changed).selectExpr(*groups, f"stack(2, {', '.join([*removed, *added])}) AS ({', '.join([WEIGHT, *names])})")
         kept = f"{WEIGHT} <> 0 AND {_ROWS} <> 0" if self.keys else f"{WEIGHT} <> 0"
-        change = tracing.cut(rows.where(kept))
+        change = tracing.cut(rows.where(kept), held=not replaces)
         store.add(change)
         return self._results(tracing.bridge, change)
 
@@ -152,7 +158,9 @@ class Sums(Operator):
                 frame._jdf.logicalPlan(),
             )
         )
-        return partitioned(hashed, tracing.partitions).groupBy(HASH, *key_names).agg(*sums)
+        if not tracing.form.large:  # few rows: they are not worth two aggregations
+            hashed = partitioned(hashed, tracing.partitions)
+        return hashed.groupBy(HASH, *key_names).agg(*sums)
 
     def _results(self, bridge: Bridge, change: DataFrame) -> Delta:
         """From sums to Spark's own results of the functions, and from these to the step's columns."""
