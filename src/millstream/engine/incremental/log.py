@@ -115,7 +115,7 @@ class StateLog:
 
     def _checked(self, entry: Entry | None) -> Entry | None:
         if entry is not None and entry.plan != self._plan:
-            changed = "its text, its inputs, the key of its changes or the version of Spark changed"
+            changed = "its text, its inputs, the key of its changes or the version of Spark or Millstream changed"
             message = f"the state of `{self._query}` belongs to another query: {changed}"
             raise RunError(Diagnostic("MS053", message, help=f"undo the change; or {self._cost_of_reset()}"))
         return entry

@@ -14,10 +14,9 @@ from pyspark.sql.types import DataType, DateType, StringType, TimestampNTZType, 
 from millstream.plan.components import REJECT
 from millstream.plan.event_time import EventTime
 from millstream.plan.nodes import Node
+from millstream.sql.catalyst.bridge import WATERMARK
 from millstream.worker import marks
 
-DELAY_KEY = "spark.watermarkDelayMs"
-"""The column metadata in which Spark stores the event time."""
 _HELD = "36500 days"
 """A delay that keeps the watermark at 1970."""
 _TICKS = {"s": 1_000_000, "ms": 1_000, "us": 1}
@@ -53,7 +52,7 @@ def with_watermark(frame: DataFrame, node: Node, delay_ms: int, held: bool) -> D
     assert node.options.event_time is not None
     column = node.options.event_time.column
     if node.stateful:
-        return frame.withColumn(column, F.col(f"`{column}`").alias(column, metadata={DELAY_KEY: delay_ms}))
+        return frame.withColumn(column, F.col(f"`{column}`").alias(column, metadata={WATERMARK: delay_ms}))
     return frame.withWatermark(column, _HELD if held else f"{delay_ms} milliseconds")
 
 

@@ -49,6 +49,7 @@ from millstream.plan.nodes import AnyNode, SinkNode, SourceNode, StreamNode, Tra
 from millstream.sql.analysed import plans
 from millstream.sql.analysed.changelogs import find_multiplying_step, key_in_result
 from millstream.sql.analysed.gate import Refusal, inexact, per_epoch
+from millstream.sql.catalyst.bridge import WATERMARK
 from millstream.sql.check.changelog import names_op
 from millstream.sql.check.query import reads_clock
 from millstream.store.protocol import Namespace, Store
@@ -414,7 +415,7 @@ def _with_time(frame: DataFrame, plan: QueryPlan, name: str) -> DataFrame:
     """A frame without rows, whose event time is marked as in a run: Spark marks it in streams only."""
     column = plan.event_time_of(name) if plan.clocks else ""
     marked = [
-        StructField(each.name, each.dataType, each.nullable, {plans.WATERMARK: 0}) if each.name == column else each for each in frame.schema
+        StructField(each.name, each.dataType, each.nullable, {WATERMARK: 0}) if each.name == column else each for each in frame.schema
     ]
     return frame.sparkSession.createDataFrame([], StructType(marked)) if column else frame
 

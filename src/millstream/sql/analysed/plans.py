@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from millstream.sql.catalyst.bridge import SESSION, WATERMARK
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
@@ -21,9 +23,7 @@ Expression = Any
 INPUT = "_millstream"
 """The prefix of a node's input names: a SQL view, or the alias that the engine gives to a frame."""
 _FLOATS = re.compile(r"\b(double|float)\b(?!:)")
-WATERMARK = "spark.watermarkDelayMs"
-"""The metadata of a column for which Spark knows a watermark."""
-_MARKERS = ("spark.timeWindow", "spark.sessionWindow")
+_MARKERS = ("spark.timeWindow", SESSION)
 _STATEFUL = {
     "Aggregate",
     "Join",
@@ -109,7 +109,7 @@ def looks_up(generate: Plan) -> bool:
 
 
 def is_session(attribute: Expression) -> bool:
-    return bool(attribute.metadata().contains(_MARKERS[1]))
+    return bool(attribute.metadata().contains(SESSION))
 
 
 def has_watermark(attribute: Expression) -> bool:

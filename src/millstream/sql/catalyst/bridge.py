@@ -27,6 +27,8 @@ Rdd = Any
 _ALL = (1 << 31) - 1
 SESSION = "spark.sessionWindow"
 """Marks a column of sessions, in its metadata."""
+WATERMARK = "spark.watermarkDelayMs"
+"""Marks a column of event times whose watermark Spark knows."""
 
 
 class _Handles:
@@ -546,7 +548,7 @@ class Bridge:
 
     def _timed(self, plan: Plan) -> Any:
         """The columns with a watermark."""
-        columns = [each for each in self.items(plan.output()) if each.metadata().contains("spark.watermarkDelayMs")]
+        columns = [each for each in self.items(plan.output()) if each.metadata().contains(WATERMARK)]
         sets: Any = self._expressions.AttributeSet
         return sets.fromAttributeSets(self.seq([each.references() for each in columns]))
 
