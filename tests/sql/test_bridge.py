@@ -210,6 +210,21 @@ def test_a_join_of_streams_is_bounded_by_a_comparison_of_their_times(bridge: Bri
         assert bridge.bounds_state(join) == bounded, condition
 
 
+def test_physical_plans_are_changed(bridge: Bridge) -> None:
+    bridge = Bridge(bridge.spark.newSession())
+    bridge.spark.conf.set("spark.sql.adaptive.enabled", "false")
+    rows = bridge.spark.sql(ROWS)
+    grouped = bridge.physical(rows.groupBy("id", "name").count())
+    narrow = bridge.with_narrow_exchange(grouped, "id", 2)
+    assert bridge.is_partitioned_by(narrow, "id", 2) and not bridge.is_partitioned_by(grouped, "id", 2)
+    assert narrow.execute().count() == 3
+    rdd = bridge.rdd(rows)
+    leaf = bridge.frame(bridge.leaf(bridge.analysed(rows).output(), rdd))
+    joined = bridge.physical(bridge.spark.range(9).join(leaf.hint("shuffle_hash"), "id"))
+    lazy = bridge.with_lazy_joins(joined, [int(rdd.id())])
+    assert str(lazy.toString()) != str(joined.toString()) and lazy.execute().count() == 3
+
+
 def test_rows_are_leaves(bridge: Bridge) -> None:
     bridge.checkpoint_all_ancestors()
     frame = bridge.spark.sql(ROWS).repartition(2, "id")

@@ -10,7 +10,8 @@ from tests.sql.random.oracle import RefusedError, Stepping, ViewMaker
 from tests.sql.random.reference import Forgetful, Growing, Recomputing
 from tests.sql.random.weighted import Weighted
 
-from millstream.engine.incremental.analysis import Analysis, query_over, with_weights
+from millstream.engine.incremental.analysis import Analysis, query_over
+from millstream.engine.incremental.compilation import with_weights
 from millstream.engine.incremental.relations import Refused
 from millstream.engine.incremental.view import View
 from millstream.engine.incremental.weights import consolidated

@@ -44,7 +44,8 @@ def cut(bridge: Bridge, plan: Plan, steps: Iterable[Plan]) -> Cut:
         part = _with_each_column_once(bridge, step)
         number = next((index for index, known in enumerate(parts) if known.sameResult(part)), len(parts))
         parts += [part] if number == len(parts) else []
-        columns = [bridge.alias(each, f"c{place}", each.exprId()).toAttribute() for place, each in enumerate(plans.items(part.output()))]
+        places = enumerate(plans.items(part.output()))
+        columns = [bridge.alias(each, f"c{place}", each.exprId(), is_session=False).toAttribute() for place, each in places]
         leaf = bridge.leaf(bridge.seq(columns), bridge.empty_rdd())
         leaves.append((leaf, number))
         pairs.append((step, leaf))
