@@ -57,16 +57,25 @@ class Analysis:
         cut = parts.cut(self.bridge, self.plan, found)
         owners = [f"{_word(part)} of {nodes[_text_of(part)]}" for part in cut.parts]
         names = [f"{owner}{_number(owners, place)}" for place, owner in enumerate(owners)]
-        self.inputs |= {self.bridge.rdd_id(leaf): names[number] for leaf, number in cut.leaves}
-        self.plan, self.streamed = cut.rest, cut.parts
-        read = {self.inputs[self.bridge.rdd_id(leaf)] for leaf in self.bridge.nodes(cut.rest) if self._is_input(leaf)}
-        self.feeds = {name: feed for name, feed in self.feeds.items() if name in read}
-        rows = {feed.arrives_as or name: streams[feed.arrives_as or name] for name, feed in self.feeds.items()}
-        self.reads.update(rows.keys())
-        for name, part in zip(names, cut.parts, strict=True):
-            self.reads.update(self.inputs[self.bridge.rdd_id(leaf)] for leaf in self._leaves(part))
-            rows[name] = self._streamed(part, streams)
-            self.feeds[name] = Feed(rows[name].schema, self._key_of(part), native=True, windows=_windows(rows[name]))
+        known = self.inputs | {self.bridge.rdd_id(leaf): names[number] for leaf, number in cut.leaves}
+        read = {known[self.bridge.rdd_id(leaf)] for leaf in self.bridge.nodes(cut.rest) if self._is_input(leaf)}
+        reads = {name: [self.feeds[name].arrives_as or name] for name in self.feeds if name in read}
+        reads |= {name: [self._input_of(leaf) for leaf in self._leaves(part)] for name, part in zip(names, cut.parts, strict=True)}
+        ordered = _in_order_of(list(streams), reads)
+        if not ordered:
+            return dict(streams)
+        native = dict(zip(names, cut.parts, strict=True))
+        rows: dict[str, DataFrame] = {}
+        feeds: dict[str, Feed] = {}
+        for name in ordered:
+            if name in native:
+                rows[name] = self._streamed(native[name], streams)
+                feeds[name] = Feed(rows[name].schema, self._key_of(native[name]), native=True, windows=_windows(rows[name]))
+            else:
+                (arrives_as,) = reads[name]
+                rows[arrives_as], feeds[name] = streams[arrives_as], self.feeds[name]
+        self.plan, self.streamed, self.inputs, self.feeds = cut.rest, cut.parts, known, feeds
+        self.reads.update(each for name in ordered for each in reads[name])
         return rows
 
     def _streamable(self, nodes: Collection[str], streams: Mapping[str, DataFrame]) -> list[Plan]:
@@ -82,13 +91,16 @@ class Analysis:
     def _is_input(self, node: Plan) -> bool:
         return self.bridge.is_leaf(node) and self.bridge.rdd_id(node) in self.inputs
 
+    def _input_of(self, leaf: Plan) -> str:
+        return self.inputs[self.bridge.rdd_id(leaf)]
+
     def _leaves(self, part: Plan) -> list[Plan]:
         return [leaf for leaf in self.bridge.items(part.collectLeaves()) if self._is_input(leaf)]
 
     def _streamed(self, part: Plan, streams: Mapping[str, DataFrame]) -> DataFrame:
         """A part over the streams of its inputs."""
         bridge = Bridge(next(iter(streams.values())).sparkSession)
-        rows = [(leaf, bridge.analysed_as_is(streams[self.inputs[self.bridge.rdd_id(leaf)]])) for leaf in self._leaves(part)]
+        rows = [(leaf, bridge.analysed_as_is(streams[self._input_of(leaf)])) for leaf in self._leaves(part)]
         pairs = [(leaf, parts.with_columns_of(bridge, leaf, below, plans.names(leaf))) for leaf, below in rows]
         hosted = bridge.replaced_everywhere(part, pairs)
         frame = bridge.frame(parts.streamed(bridge, hosted))
@@ -118,6 +130,15 @@ def _compiling(spark: SparkSession) -> SparkSession:
     for name, value in CONF.items():
         session.conf.set(name, value)
     return session
+
+
+def _in_order_of(inputs: list[str], reads: Mapping[str, list[str]]) -> list[str]:
+    """What is read, in an order in which all inputs are met in theirs; empty if there is none. Spark numbers its sources in the order in
+    which the stream meets them, and offsets are stored by that number.
+    """
+    found = sorted(reads, key=lambda name: [inputs.index(each) for each in reads[name]])
+    met = list(dict.fromkeys(each for name in found for each in reads[name]))
+    return found if met == inputs else []
 
 
 def _windows(frame: DataFrame) -> Carriers:

@@ -123,8 +123,6 @@ class Lowering:
         if maintenance.key is None:
             self.whole_rows.add(plan.root.name)
         stream = arrivals(rows)
-        if maintenance.reads and len(plan.sources) > 1:
-            stream = _with_sources_in_order(stream, [frames[name] for name in plan.feeding])
         return Stream(_union_with_rejects(stream, None, rejects) if rejects else stream, clocks, maintenance)
 
     def _feeds(self, plan: QueryPlan, arriving: Mapping[str, DataFrame]) -> dict[str, Feed]:
@@ -401,14 +399,6 @@ class Stream:
     """Spark's identifier of a watermark → the node that declares it"""
     maintenance: Maintenance | None = None
     """What keeps the root's result up to date, if it is incremental."""
-
-
-def _with_sources_in_order(stream: DataFrame, frames: list[DataFrame]) -> DataFrame:
-    """A stream whose sources Spark numbers in the order of frames, and not in that in which parts of a query read them. Offsets are
-    stored by that number. Spark's optimiser removes what is added here.
-    """
-    columns = [F.lit(None).cast(field.dataType).alias(field.name) for field in stream.schema]
-    return reduce(DataFrame.union, [*(frame.where(F.lit(False)).select(*columns) for frame in frames), stream])
 
 
 def _with_time(frame: DataFrame, plan: QueryPlan, name: str) -> DataFrame:
