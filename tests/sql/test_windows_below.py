@@ -6,6 +6,7 @@ rows feed the rest.
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -34,6 +35,7 @@ ROWS = [
     {"id": 7, "k": "b", "v": 4, "at": at(61)},
 ]
 OTHERS = [{**row, "id": 10 + index, "v": index} for index, row in enumerate(ROWS[:5])]
+TABLES = {"t": ROWS, "u": OTHERS, "untimed": OTHERS}
 TENS = "SELECT window(at, '10 seconds') w, k, count(*) n, sum(v) s FROM t GROUP BY 1, 2"
 THIRTIES = "SELECT window(at, '30 seconds') w, k, count(DISTINCT v) n FROM t GROUP BY 1, 2"
 SESSIONS = "SELECT session_window(at, '10 seconds') w, count(*) n FROM t GROUP BY 1"
@@ -79,6 +81,19 @@ QUERIES = {
         "SELECT max(n) m FROM (SELECT count(*) n FROM t JOIN u ON t.k = u.k AND t.at BETWEEN u.at AND u.at + INTERVAL 20 SECONDS GROUP BY window(t.at, '10 seconds'))",
         "sums",
     ),
+    "a subquery in a window": (
+        "SELECT max(s) s, max(y) y FROM (SELECT window(at, '10 seconds') w, count(*) s, (SELECT max(v) FROM u ) y FROM t GROUP BY 1)",
+        None,
+    ),
+    "groups without a window": (
+        "SELECT k, sum(n) n FROM (SELECT window, k, count(*) n FROM t GROUP BY GROUPING SETS ((window(at, '10 seconds'), k), (k))) GROUP BY k",
+        None,
+    ),
+    "a window of an outer row": (
+        "SELECT id FROM u WHERE EXISTS (SELECT 1 FROM t WHERE t.k = u.k GROUP BY window(t.at, '10 seconds') HAVING count(*) > 0)",
+        None,
+    ),
+    "times of which one is no event time": ("SELECT t.id, untimed.id j FROM t JOIN untimed ON t.at = untimed.at", None),
     "a column twice": (
         "SELECT k, sum(n) n FROM (SELECT k, k AS j, window w, count(*) n, count(*) m FROM t GROUP BY k, window(at, '10 seconds')) GROUP BY k",
         "sums",
@@ -90,8 +105,9 @@ ALL_INCREMENTAL = {"a join without a bound", "overlapping sessions, which are me
 
 def document(sql: str, **node: Any) -> dict[str, Any]:
     common = {"type": "memory", "rows_per_epoch": 2, "event_time": {"column": "at", "watermark": "0s"}}
-    sources = {"u": {**common, "rows": OTHERS}, "t": {**common, "rows": ROWS}}
-    read = {name: source for name, source in sources.items() if name == "t" or " u " in sql}
+    sources = {"u": {**common, "rows": OTHERS}, "t": {**common, "rows": ROWS}, "untimed": {**common, "rows": OTHERS}}
+    del sources["untimed"]["event_time"]
+    read = {name: source for name, source in sources.items() if re.search(rf"\b{name}\b", sql)}
     sink = {"type": "memory", "from": "q"}
     return {"name": "p", "sources": read, "transforms": {"q": {"type": "sql", "sql": sql, **node}}, "sinks": {"out": sink}}
 
@@ -138,13 +154,13 @@ def answer(topology: Topology, key: tuple[str, ...] | None) -> list[dict[str, An
 
 
 def batch(spark: SparkSession, sql: str) -> Counter[str]:
-    for name, rows in (("t", ROWS), ("u", OTHERS)):
+    for name, rows in TABLES.items():
         spark.createDataFrame(pa.Table.from_pylist(rows)).createOrReplaceTempView(name)
     try:
         return normal(spark.sql(sql).toArrow().to_pylist())
     finally:
-        spark.catalog.dropTempView("t")
-        spark.catalog.dropTempView("u")
+        for name in TABLES:
+            spark.catalog.dropTempView(name)
 
 
 @pytest.mark.parametrize(("name", "late"), [*((name, "drop") for name in QUERIES), ("windows of two sizes", None)])
@@ -156,8 +172,8 @@ def test_what_the_watermark_bounds_is_left_to_the_stream(
     topology = pipeline(yaml.safe_dump(document(sql, **({"late": late} if late else {}))))
     report = run(topology)
     view = kept[-1].view
-    assert bool(view.compilation.streamed) == (name not in ALL_INCREMENTAL)
-    assert " ".join(each.kind for each in view.operators if each.kind not in {"input", "native", "row by row", "shared"}) == operators
+    assert bool(view.compilation.streamed) == (name not in ALL_INCREMENTAL and operators is not None)
+    if operators is not None:
+        assert " ".join(each.kind for each in view.operators if each.kind not in {"input", "native", "row by row", "shared"}) == operators
     assert normal(answer(topology, kept[-1].key)) == batch(spark, sql)
-    expected = {"t": len(ROWS), "u": len(OTHERS)}
-    assert all(report.nodes[node.name].rows_out == expected[node.name] for node in topology.sources)
+    assert all(report.nodes[node.name].rows_out == len(TABLES[node.name]) for node in topology.sources)

@@ -197,6 +197,8 @@ def _growth(query: QueryView) -> list[str]:
         bounds = dict.fromkeys(name for each in keeping if not _COUNTED.fullmatch(each.bounded_by) for name in each.bounded_by.split(", "))
         return [f"    bounded: it keeps rows of {' and '.join(bounds)}"] if bounds else []
     inputs = ", ".join(dict.fromkeys(name for each in growing for name in each.inputs.split(", ")))
+    if any(each.kind == "native" for each in query.operators):  # a `ttl` would make all of it incremental, which means something else
+        return [f"    grows without bound with {inputs}"]
     nodes = [node.name for node in query.plan.maintained if isinstance(node.component, Expiring) and node.component.ttl is None]
     fed = [name for name in nodes if any(above in query.plan.feeding for above in query.plan.node(name).inputs)]
     return [f"    grows without bound with {inputs}" + (f"; `ttl` on {' and '.join(fed)} bounds it" if fed else "")]

@@ -1,4 +1,4 @@
-"""How a query runs is decided from its text. Where Spark's plan shows that the text misled, the node is kept up to date instead, which is
+"""How a query runs is predicted from its text. Where Spark's plan shows that the text misled, the node is kept up to date instead, which is
 right for every query. Where it shows that the changes of a result have no key by which its sinks could apply them, and the inputs are
 bounded, the result is returned once. The checkpoint remembers both.
 """

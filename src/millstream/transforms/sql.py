@@ -163,7 +163,8 @@ class Sql(NamesInputs, EpochTail, Windowed, Expiring):
             return "`emit: changes`"
         refusal = self.prediction.refusal
         if refusal is not None and self.prediction.kind == "incremental":
-            return refusal.reason.replace(" is not supported yet", "").replace(" without a window", "")
+            reason = refusal.reason.replace(" must have the window in its ", " without the window in its ")
+            return reason.replace(" is not supported yet", "").replace(" without a window", "")
         return "an input is a changelog" if self._over_changes else "totals over a node that keeps state"
 
     def with_node_names(self, names: Iterable[str]) -> Self:
@@ -357,7 +358,7 @@ class SqlRun(TransformRun):
 
     def _cut_windows(self, bridge: Bridge, frames: Mapping[str, DataFrame], context: NodeContext) -> parts.Cut:
         plan = bridge.analysed(self._run(frames, context, rewrites=stream_aggregates(distinct=False)))
-        cut = parts.cut(bridge, plan, parts.windowed_aggregates(plan))
+        cut = parts.cut(bridge, plan, sorted(parts.windowed_aggregates(plan), key=parts.place_of))
         if not cut.parts or (not self.sql.has_tail and len(cut.parts) > 1):
             raise _refusal_error(Refusal("Spark's plan of this query has other aggregates by window than its text"), context)
         if parts.reads_inputs(cut.rest):

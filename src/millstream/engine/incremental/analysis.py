@@ -79,7 +79,8 @@ class Analysis:
         return rows
 
     def _streamable(self, nodes: Collection[str], streams: Mapping[str, DataFrame]) -> list[Plan]:
-        return parts.streamable(self.bridge, self.plan, lambda each: _text_of(each) in nodes and self._runs(each, streams))
+        found = parts.streamable(self.bridge, self.plan, lambda each: _text_of(each) in nodes and self._runs(each, streams))
+        return sorted(found, key=lambda each: (list(nodes).index(_text_of(each)), parts.place_of(each)))
 
     def _runs(self, part: Plan, streams: Mapping[str, DataFrame]) -> bool:
         """Whether Spark runs a part as a stream; frames without rows, which only show a plan, are no streams."""

@@ -24,7 +24,7 @@ class Feed:
 
     schema: StructType
     key: tuple[str, ...] = ()
-    """The primary key of a changelog."""
+    """The primary key of a changelog, or of the results of Spark's stream."""
     weighted: bool = False
     """Whether the last column is the weight of a row."""
     append_only: bool = True

@@ -164,6 +164,7 @@ class Assignment:
             if not expression.deterministic():
                 worst = self._varying(expression)
                 reason = f"`{worst.sql()}` has another value each time, so a row that was returned could not be removed again"
+                reason += "; compute it in a node whose rows this query reads"
                 raise Refused(reason, worst)
 
     def _require_order(self, step: Step) -> None:

@@ -75,19 +75,14 @@ class Maintenance:
         self._log = StateLog(self._storage, self._fingerprint(), self.node, self._require_lease, self._cost_of_reset)
 
     def _fingerprint(self) -> str:
-        """Identifies the operators and their stores. Spark's column ids and the names that it makes up differ from run to run; the case of
-        names counts only where it does for Spark. Texts in the query are compared exactly by the stored plan (`checkpoint.evolution`).
-        """
+        """Identifies the operators and their stores. Spark's column ids and the names that it makes up differ from run to run."""
         view = self.view
         trees = [view.compilation.root_step.plan, *view.compilation.streamed]
         plan = re.sub(r"#\d+L?", "", "\n".join(map(view.bridge.full_text, trees)))
         plan = re.sub(r"\b(_common_expr|lambda \w+?)_\d+", r"\1", re.sub(r"LogicalRDD.*", "LogicalRDD", plan))
         fixed = [str(step.plan.data().toString()) for step in view.compilation.root_step.walk() if step.kind == "LocalRelation"]
         operators = [f"{each.number} {each.kind} {each.key}" for each in view.operators]
-        parts = [plan, *operators, view.stored_rows.schema.simpleString(), *view.stored_rows.stores, str(self.key)]
-        if view.bridge.spark.conf.get("spark.sql.caseSensitive") != "true":
-            parts = [part.lower() for part in parts]
-        text = "\n".join([*parts, *fixed])
+        text = "\n".join([plan, *fixed, *operators, view.stored_rows.schema.simpleString(), *view.stored_rows.stores, str(self.key)])
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     @property

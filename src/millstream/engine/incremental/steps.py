@@ -35,6 +35,9 @@ CONF = {
 """Settings of the session in which plans are optimised and compiled."""
 
 
+_OUTSIDE = "compute it in a node whose rows this query reads"
+
+
 def step_of(bridge: Bridge, plan: Plan, inputs: Mapping[int, str]) -> Step:
     """A plan as a tree of steps. `inputs` names the leaves: the id of a leaf's RDD → the input."""
     children = tuple(step_of(bridge, child, inputs) for child in bridge.children(plan))
@@ -48,7 +51,9 @@ def refuse_clock(bridge: Bridge, plan: Plan) -> None:
         return
     for expression in (each for root in bridge.expressions(plan) for each in _below(bridge, root)):
         if bridge.uses_clock(expression) and not any(map(bridge.uses_clock, bridge.children(expression))):
-            raise Refused(f"`{expression.sql()}` changes with the clock, and rows that were computed before would not", expression)
+            raise Refused(
+                f"`{expression.sql()}` changes with the clock, and rows that were computed before would not; {_OUTSIDE}", expression
+            )
 
 
 def _below(bridge: Bridge, expression: Expression) -> Iterator[Expression]:

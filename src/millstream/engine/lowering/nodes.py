@@ -138,7 +138,7 @@ class Lowering:
         """What keeps the root's result up to date, compiled; and the rows that it reads."""
         partitions = int(self.spark.conf.get("spark.sql.shuffle.partitions") or 1)
         storage, root, lease = self.checkpoint.incremental(plan.name), plan.root, self.checkpoint.require_lease
-        native = {str(getattr(node.component, "sql", "")): node.name for node in plan.maintained if node.component.native_parts}
+        native = self._native_texts(plan)
         try:
             analysis = Analysis(self.spark, self._feeds(plan, arriving), partial(self._relate, plan))
             rows = analysis.stream_parts(native, self._with_inputs_of(plan, arriving))
@@ -151,6 +151,15 @@ class Lowering:
             _require(Refusal(refused.reason, found), texts.get(found.text, root) if found else root)
             raise
         return kept, rows
+
+    @staticmethod
+    def _native_texts(plan: QueryPlan) -> dict[str, str]:
+        """The texts of which Spark's stream may compute parts, with their nodes. A text that another node keeps up to date as a whole is
+        none of them.
+        """
+        texts = {node.name: str(getattr(node.component, "sql", "")) for node in plan.maintained}
+        whole = {texts[node.name] for node in plan.maintained if not node.component.native_parts}
+        return {text: name for name, text in texts.items() if text not in whole}
 
     def _with_inputs_of(self, plan: QueryPlan, arriving: Mapping[str, DataFrame]) -> Mapping[str, DataFrame]:
         """Give the rows the aliases by which the late rows of windows are found."""
@@ -170,12 +179,13 @@ class Lowering:
             for sink in plan.sinks:
                 if plan.root.name in sink.inputs and not plan.final:
                     self._require_own_key(plan.root, sink)
+                    self._require_taker(plan.root, sink)
             return growth_of(maintenance.view.compilation), maintenance.key
 
     def _require_takers(self, plan: QueryPlan) -> None:
         """Where no sink can take the changes of a result and the inputs end, the result can be returned once instead."""
         sinks = [sink for sink in plan.sinks if sink.inputs] if not plan.below else []  # a node below may handle `_op`
-        takers = [sink for sink in sinks if sink.component.takes_updates(sink.options.primary_key or self._input_key(sink))]
+        takers = [sink for sink in sinks if sink.component.updates_help or self._takes_updates(sink)]
         once = plan.bounded and isinstance(plan.root, TransformNode) and plan.root.component.returned_once() is not None
         if once and sinks and not takers:
             message = f"sink `{sinks[0].name}` cannot apply the changes of `{plan.root.name}`, which have no key"
@@ -191,7 +201,7 @@ class Lowering:
     def _require_taker(self, root: AnyNode, sink: SinkNode) -> None:
         """A sink that would apply changes otherwise than by their key."""
         key = sink.options.primary_key or self._input_key(sink)
-        if not sink.component.takes_updates(key) and sink.component.updates_help:
+        if sink.component.updates_help and not self._takes_updates(sink):
             has = f"have the key `{', '.join(key)}`" if key else "have no key"
             message = f"the changes of `{root.name}` {has}, and sink `{sink.name}` applies them otherwise: rows that are gone would stay"
             raise RunError(Diagnostic("MS178", message, sink.span, help=sink.component.updates_help, node=sink.name))
@@ -206,13 +216,17 @@ class Lowering:
                 help_ = f"add `primary_key: {wanted[0]}` to `{plan.root.name}` if no two of its rows share it"
                 raise RunError(Diagnostic("MS178", message, node.span, help=help_, node=node.name))
 
+    def _takes_updates(self, sink: SinkNode) -> bool:
+        return sink.component.takes_updates(sink.options.primary_key or self._input_key(sink))
+
     def _require_own_key(self, root: AnyNode, sink: SinkNode) -> None:
         """A sink must apply changes by the key that they have: with another key, rows whose key value changes would stay behind."""
         wanted, own = sink.options.primary_key, self.keys.get(sink.inputs[0], ())
         if wanted and set(wanted) != set(own):
             has = f"its changes have the key `{', '.join(own)}`" if own else "its rows have no key that follows from the query"
             message = f"sink `{sink.name}` has the primary key `{', '.join(wanted)}`; `{root.name}` is kept up to date, and {has}"
-            help_ = f"use that key, or add `primary_key: [{', '.join(wanted)}]` to `{root.name}` if no two of its rows share it"
+            declare = f"add `primary_key: [{', '.join(wanted)}]` to `{root.name}` if no two of its rows share it"
+            help_ = f"use that key, or {declare}" if own else declare
             raise RunError(Diagnostic("MS178", message, sink.place("primary_key"), help=help_, node=sink.name))
 
     def _table_key(self, node: AnyNode, frame: DataFrame) -> tuple[str, ...]:

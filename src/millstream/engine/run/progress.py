@@ -57,7 +57,8 @@ def count_epoch(
         if waiting is not None:
             recorder.set(node.name, "source", waiting=waiting)
     recorder.speed(plan.name, facts.get("processedRowsPerSecond") or 0.0)
-    _record_state(facts.get("stateOperators") or [], plan, recorder)
+    if not fed:  # operators of parts inside incremental nodes are not told apart
+        _record_state(facts.get("stateOperators") or [], plan, recorder)
 
 
 def _pushes(plan: QueryPlan) -> bool:
@@ -68,8 +69,8 @@ def _pushes(plan: QueryPlan) -> bool:
 def _record_state(operators: Sequence[Facts], plan: QueryPlan, recorder: Recorder) -> None:
     """Record state sizes. Several operators belong to one node, unless there are as many nodes as operators."""
     nodes = [node.name for node in plan.above if node.stateful and node not in plan.maintained]
-    if not nodes or not operators or any(node.component.native_parts for node in plan.maintained):
-        return  # operators inside incremental nodes are not told apart
+    if not nodes or not operators:
+        return
     apart = len(nodes) == len(operators)
     shares = {name: [part] for name, part in zip(reversed(nodes), operators, strict=True)} if apart else {nodes[-1]: operators}
     for name, parts in shares.items():

@@ -107,12 +107,12 @@ def state_before(query: QueryCheckpoint, epoch: int) -> list[str]:
 
 
 def state_is_kept(query: QueryCheckpoint, epoch: int) -> bool:
-    """Whether every state store still has the version that an epoch begins with."""
+    """Whether every state store still has the version that an epoch begins with; there may be none."""
     found: dict[str, set[int]] = {}
     for path in query.storage.files("state"):
         if (version := _version(path)) is not None:
             found.setdefault(str(PurePosixPath(path).parent), set()).add(version)
-    return not epoch or (bool(found) and all(epoch in versions for versions in found.values()))
+    return not epoch or all(epoch in versions for versions in found.values())
 
 
 def _version(path: str) -> int | None:

@@ -36,11 +36,11 @@ class Cut:
 
 
 def cut(bridge: Bridge, plan: Plan, steps: Iterable[Plan]) -> Cut:
-    """Cut steps out of a plan."""
+    """Cut steps out of a plan. Spark numbers the states of a query by their order, so it must not change from run to run."""
     parts: list[Plan] = []
     leaves: list[tuple[Plan, int]] = []
     pairs: list[tuple[Plan, Plan]] = []
-    for step in sorted(steps, key=_place):
+    for step in steps:
         part = _with_each_column_once(bridge, step)
         number = next((index for index, known in enumerate(parts) if known.sameResult(part)), len(parts))
         parts += [part] if number == len(parts) else []
@@ -52,8 +52,8 @@ def cut(bridge: Bridge, plan: Plan, steps: Iterable[Plan]) -> Cut:
     return Cut(tuple(parts), bridge.replaced_everywhere(plan, pairs), tuple(leaves))
 
 
-def _place(step: Plan) -> tuple[int, int]:
-    """Its place in the text. Spark numbers the states of a query by the order of its parts, and that must not change."""
+def place_of(step: Plan) -> tuple[int, int]:
+    """The place of a step in its text: line and column."""
     found = plans.step_origin(step)
     return (found.line, found.column) if found else (0, 0)
 
@@ -94,12 +94,26 @@ def _may_stream(plan: Plan) -> bool:
 
 
 def _is_bounded(bridge: Bridge, plan: Plan) -> bool:
-    """Whether the watermark bounds the state of all steps of a plan."""
+    """Whether the watermark bounds the state of all steps of a plan, and they need no rows from elsewhere."""
     rows = plans.children(plan)[0] if has_watermark(plan) else plan
-    if not all(map(_is_plain, _nodes(rows))):
+    if not all(map(_is_plain, _nodes(rows))) or _reads_outside(plan) or _lacks_window(plan):
         return False
     joins = [node for node in _nodes(bridge.optimised(plan)) if plans.kind(node) == "Join"]
     return all(map(bridge.bounds_state, joins))
+
+
+def _reads_outside(plan: Plan) -> bool:
+    """Whether a plan has subqueries, or columns of an outer query."""
+    outer = any(plans.kind(each) == "OuterReference" for each in plans.own_expressions(plan))
+    return outer or any(node.subqueries().size() for node in _nodes(plan))
+
+
+def _lacks_window(plan: Plan) -> bool:
+    """Whether groups of an aggregate have no window, as GROUPING SETS make them: they never close."""
+    window = _window_key(plan)
+    return window is not None and any(
+        plans.kind(each) == "Literal" for each in _definitions(plans.expr_id(window), plans.children(plan)[0])
+    )
 
 
 def _is_plain(node: Plan) -> bool:

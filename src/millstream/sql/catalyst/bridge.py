@@ -539,16 +539,21 @@ class Bridge:
     def bounds_state(self, join: Plan) -> bool:
         """Whether the watermark bounds what a join of streams keeps of both sides: it compares their event times."""
         helper: Any = self._catalyst.analysis.StreamingJoinHelper
-        if bool(helper.isWatermarkInJoinKeys(join)):
+        pairs = zip(*self.join_keys(join), strict=True)
+        if any(self._is_timed(left) and self._is_timed(right) for left, right in pairs):
             return True
         moment = self.option(_ALL << 10)  # any; py4j turns a small long into an int
         sides = [(join.left(), join.right()), (join.right(), join.left())]
         found = [helper.getStateValueWatermark(own.outputSet(), self._timed(other), join.condition(), moment) for own, other in sides]
         return all(each.isDefined() for each in found)
 
+    def _is_timed(self, expression: Expression) -> bool:
+        """Whether it is a column with a watermark."""
+        return self.kind(expression) == "AttributeReference" and bool(expression.metadata().contains(WATERMARK))
+
     def _timed(self, plan: Plan) -> Any:
         """The columns with a watermark."""
-        columns = [each for each in self.items(plan.output()) if each.metadata().contains(WATERMARK)]
+        columns = [each for each in self.items(plan.output()) if self._is_timed(each)]
         sets: Any = self._expressions.AttributeSet
         return sets.fromAttributeSets(self.seq([each.references() for each in columns]))
 

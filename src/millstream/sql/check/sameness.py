@@ -1,4 +1,7 @@
-"""Whether two texts are the same query: comments, white space, and the case of keywords and names without quotes do not matter."""
+"""Whether two texts are the same query: comments, white space and the case of SQL's own words do not matter.
+
+The case of names does: `m.Key` and `m.key` are different entries of a map, and a struct's fields keep their names in `to_json`.
+"""
 
 from __future__ import annotations
 
@@ -6,18 +9,29 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from millstream.sql.check.query import tokens_of
 
-_EXACT = {
-    TokenType.STRING,
-    TokenType.IDENTIFIER,
-    TokenType.RAW_STRING,
-    TokenType.NATIONAL_STRING,
-    TokenType.UNICODE_STRING,
-    TokenType.HEX_STRING,
-    TokenType.BIT_STRING,
-    TokenType.BYTE_STRING,
-    TokenType.HEREDOC_STRING,
+_WORDS = {
+    TokenType.SELECT,
+    TokenType.FROM,
+    TokenType.WHERE,
+    TokenType.GROUP_BY,
+    TokenType.HAVING,
+    TokenType.ORDER_BY,
+    TokenType.LIMIT,
+    TokenType.JOIN,
+    TokenType.ON,
+    TokenType.ALIAS,
+    TokenType.AND,
+    TokenType.OR,
+    TokenType.NOT,
+    TokenType.IN,
+    TokenType.IS,
+    TokenType.NULL,
+    TokenType.BETWEEN,
+    TokenType.DISTINCT,
+    TokenType.UNION,
+    TokenType.WITH,
 }
-"""Texts and names in quotes."""
+"""Words of SQL that are hardly ever names."""
 
 
 def meaning_of(text: str) -> tuple[tuple[str, str], ...]:
@@ -25,9 +39,10 @@ def meaning_of(text: str) -> tuple[tuple[str, str], ...]:
     tokens = tokens_of(text)
     if not tokens:
         return (("", text),)
-    paths = any(token.token_type == TokenType.COLON for token in tokens)  # `v:Price` reads the field of a VARIANT, case and all
-    return tuple((token.token_type.name, _text(token, paths)) for token in tokens)
+    before = [None, *tokens]
+    return tuple((token.token_type.name, _text(token, around)) for token, around in zip(tokens, before, strict=False))
 
 
-def _text(token: Token, exact: bool) -> str:
-    return token.text if exact or token.token_type in _EXACT else token.text.lower()
+def _text(token: Token, before: Token | None) -> str:
+    named = before is not None and before.token_type in {TokenType.DOT, TokenType.COLON}
+    return token.text.lower() if token.token_type in _WORDS and not named else token.text

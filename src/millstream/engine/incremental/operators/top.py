@@ -64,7 +64,7 @@ class TopRows(Keyed):
     def _first(self, tracing: Tracing, kept: DataFrame, new: DataFrame) -> DataFrame:
         """The first of the kept rows and the new ones, each as often as it is there. Among equals, a kept row stays."""
         bridge, columns = tracing.bridge, self.inputs[0].step.columns
-        both = kept.selectExpr("*", f"0 AS {_NEW}").union(new.selectExpr("*", f"1 AS {_NEW}"))
+        both = consolidated(kept).selectExpr("*", f"0 AS {_NEW}").union(new.selectExpr("*", f"1 AS {_NEW}"))
         copies = f"explode(array_repeat(1L, cast(least({WEIGHT}, {self.most}L) AS int))) AS {WEIGHT}"
         rows = both.selectExpr(*column_names(len(columns)), copies, HASH, _NEW)
         plan, more = tracing.relations.plan_of(rows, columns, [WEIGHT, HASH, _NEW])
