@@ -22,7 +22,7 @@ sources:
   t: {type: file, path: in, format: json, schema: {k: string, v: int64}, max_files_per_epoch: 1}
 settings: {trigger: {type: available_now}}
 transforms:
-  q: {type: sql, sql: "SELECT k, sum(v) AS s FROM t GROUP BY k HAVING count(*) > 1"}
+  q: {type: sql, sql: "SELECT a.k, sum(a.v) AS s FROM t a JOIN t b ON a.k = b.k AND a.v = b.v GROUP BY a.k HAVING count(*) > 1"}
 sinks:
   one: {type: file, from: q, path: out/one, format: parquet}
   two: {type: file, from: q, path: out/two, format: parquet}
