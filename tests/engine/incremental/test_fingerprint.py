@@ -27,6 +27,7 @@ NARROW = {"t": "k string, v bigint, l array<int>"}
         "SELECT k, count_if(v BETWEEN 1 AND 3) AS n, max(v) AS m FROM t GROUP BY k",
         "SELECT k, max(transform(l, x -> x + 1)) AS l FROM t GROUP BY k",
         "SELECT k, max_by(array_compact(l), v) AS l FROM t GROUP BY k",
+        "SELECT k, count(DISTINCT nullif(v, 2)) AS n FROM t GROUP BY k",
         "SELECT k, (SELECT max(v) FROM t) AS m FROM t WHERE v IN (SELECT v FROM t WHERE v > 1)",
     ],
 )

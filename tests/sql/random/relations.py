@@ -189,8 +189,9 @@ class Relations:
         choices += [(f"{name}({value.text}, {self.dice.randint(1, 2)})", value.kind, value.grade) for name in ("lag", "lead")]
         choices += [(f"{name}({value.text})", value.kind, value.grade) for name in ("first_value", "last_value")]
         function, kind, grade = self.dice.choice(choices)
+        tied = order  # equal rows share a rank; for frames of rows and other functions SQL leaves their order open
         if self.dice.random() < 0.15 and "rank" in function:
-            order = f"ORDER BY {self._order([self.dice.choice(list(terms))])}"
+            tied = f"ORDER BY {self._order([self.dice.choice(list(terms))])}"
         if self.dice.random() < 0.4:
             number = self.make.any_term(terms, kinds=NUMBERS)
             total = Term(f"sum({number.text})", "bigint" if number.kind == "int" else number.kind, EXACT if number.grade == EXACT else 0)
@@ -198,7 +199,7 @@ class Relations:
             frames = ("", "", " ROWS BETWEEN 1 PRECEDING AND CURRENT ROW", " ROWS BETWEEN UNBOUNDED PRECEDING AND 1 FOLLOWING")
             inside = self.dice.choice((partition, f"{partition}{order}{self.dice.choice(frames)}"))
             return Term(f"{term.text} OVER ({inside})", term.kind, term.grade)
-        return Term(f"{function} OVER ({partition}{order})", kind, grade)
+        return Term(f"{function} OVER ({partition}{tied})", kind, grade)
 
     def _qualified(self, inner: Relation, calls: int) -> Relation:
         """The filter on a window function that other systems call QUALIFY."""

@@ -7,6 +7,7 @@ row which is removed later equals the row that was added.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -25,6 +26,8 @@ _EXACT = ("ByteType", "ShortType", "IntegerType", "LongType")
 _MOST_DIGITS = 28
 """A sum has ten digits more than its values, and at most 38."""
 _HALF, _LOW = 1 << 32, (1 << 32) - 1
+_ID = re.compile(r"#\d+L?")
+"""Spark's number of a column, other in every start; names that Spark makes up for expressions hold it."""
 
 
 def can_add_up(bridge: Bridge, aggregate: Step, append_only: bool) -> bool:
@@ -83,7 +86,7 @@ class Sums(Operator):
 
     @property
     def key(self) -> str:
-        return ", ".join(str(each.name()) for each in self.keys)
+        return ", ".join(_ID.sub("", str(each.name())) for each in self.keys)
 
     @property
     def stores(self) -> tuple[str, ...]:
