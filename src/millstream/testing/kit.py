@@ -22,6 +22,7 @@ import pyarrow as pa
 from millstream.connectors.memory.sink import MemorySink
 from millstream.connectors.memory.source import MemorySource
 from millstream.engine.engine import SparkEngine
+from millstream.engine.sessions import INCREMENTAL
 from millstream.errors import Diagnostic, SpecError, nearest
 from millstream.jvm import local_files
 from millstream.jvm.jars import extras_with_jars, jar_paths
@@ -71,7 +72,7 @@ def open_session() -> Session:
     """The shared session with its JVM."""
     logs = Path(tempfile.mkdtemp(prefix="millstream-logs-"))
     present = tuple(extra for extra in extras_with_jars() if all(located.path for located in jar_paths([extra])))
-    options = SessionOptions("millstream-tests", "local[2]", local_files.CONF, "short", present, logs)
+    options = SessionOptions("millstream-tests", "local[2]", {**local_files.CONF, **INCREMENTAL}, "short", present, logs)
     dismiss()
     opened = begin(options).finish()
     local_files.write_no_checksum_files(opened.spark)

@@ -64,6 +64,17 @@ def test_a_store_whose_groups_all_change_is_replaced_and_stays_right_after_a_rep
         assert again.result == answer(epoch)
 
 
+def test_what_tasks_carry_of_a_store_stays_the_same_size(spark: SparkSession, tmp_path: Path) -> None:
+    """A stored row set that remembered how it was computed would bring the work of all earlier epochs into every task."""
+    keeper, sizes = Keeper(spark, NESTED, tmp_path), []
+    env = spark.sparkContext._jvm.org.apache.spark.SparkEnv.get()  # type: ignore[union-attr]  # there is a JVM
+    for epoch in range(6):
+        keeper.step(epoch, t=changes(epoch))
+        fragments = [rdd for rdds in keeper.kept.view.versions[epoch].values() for rdd in rdds]
+        sizes.append(sum(env.closureSerializer().newInstance().serialize(rdd, rdd.elementClassTag()).limit() for rdd in fragments))
+    assert sizes[5] < 1.5 * sizes[2], sizes
+
+
 def test_a_join_whose_other_side_is_idle_finds_a_row_that_comes_all_the_same(spark: SparkSession, tmp_path: Path) -> None:
     from pyspark.sql.types import _parse_datatype_string
 

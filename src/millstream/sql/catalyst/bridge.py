@@ -675,7 +675,10 @@ class Bridge:
     def hold(self, output: Any, rdd: Rdd) -> Rdd:
         """The rows, kept in memory or on disk and cut from their lineage once a job has computed them."""
         if self._holds_serialised:
-            return rdd.persist(self._jvm.org.apache.spark.storage.StorageLevel.MEMORY_AND_DISK_SER()).localCheckpoint()
+            context = self.spark.sparkContext._jsc.sc()
+            # a union forgets its inputs once it is cut; other RDDs keep their function, and with it the plan and all rows below
+            union = self._jvm.org.apache.spark.rdd.UnionRDD(context, self.seq([rdd]), rdd.elementClassTag())
+            return union.persist(self._jvm.org.apache.spark.storage.StorageLevel.MEMORY_AND_DISK_SER()).localCheckpoint()
         return self.hold_copies(output, rdd)
 
     def hold_copies(self, output: Any, rdd: Rdd) -> Rdd:
