@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.engine.incremental.keeper import Keeper
 
-from millstream.engine.incremental import log, maintenance
+from millstream.engine.incremental import log, maintenance, view
 from millstream.engine.incremental.growth import growth_of
 
 if TYPE_CHECKING:
@@ -43,11 +43,15 @@ def test_rows_are_counted_whoever_writes_them(
     assert counts(again, 2) == [("sums", "k", 3, 1), ("by key", "all rows", 4, 1)]
 
 
-def test_the_estimate_of_plan_is_near_what_is_held(spark: SparkSession, tmp_path: Path) -> None:
+def test_the_estimate_of_plan_is_near_what_is_held_of_merged_rows(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(view, "_FRAGMENTS", 0)
     keeper = Keeper(spark, "SELECT k, max(v) AS m FROM t GROUP BY k", tmp_path)
     keeper.step(0, t=[(f"a text of twenty{number:04}", number, 1) for number in range(4000)])
+    keeper.step(1)
     estimate = growth_of(keeper.kept.view.compilation)[-1]
-    (held,) = keeper.kept.facts(0).operators
+    (held,) = keeper.kept.facts(1).operators
     assert (estimate.operator.kind, estimate.cost, estimate.bounded_by) == ("by key", "touched groups", "")
     expected = held.rows // 2 * sum(estimate.row_bytes)
     assert 0.8 < held.bytes / expected < 1.25, (held, estimate.row_bytes)

@@ -7,13 +7,16 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from millstream.engine.incremental.arrivals import Feed
+from millstream.engine.incremental.keys import Keys
 from millstream.engine.incremental.operators.base import Operator
 from millstream.engine.incremental.operators.by_window import ByWindow
 from millstream.engine.incremental.operators.inputs import FixedRows, Input, NativePart, RecentRows, Table
 from millstream.engine.incremental.operators.joins import InnerJoin, KeyedJoin
 from millstream.engine.incremental.operators.keyed import Keyed
 from millstream.engine.incremental.operators.linear import Linear, Shared, UnionAll
-from millstream.engine.incremental.operators.sums import Sums, can_add_up
+from millstream.engine.incremental.operators.slots import can_add_up
+from millstream.engine.incremental.operators.summed_joins import join_below
+from millstream.engine.incremental.operators.sums import Sums
 from millstream.engine.incremental.operators.top import FirstRows, TopRanks, TopRows, limit_of, rank_limit_of
 from millstream.engine.incremental.relations import Refused, Step, is_unstorable
 from millstream.engine.incremental.weights import column_names
@@ -116,8 +119,8 @@ class Assignment:
             return self._limit(step)
         if step.kind in _WORDS or (len(step.children) > 2 and step.kind != "Union"):
             raise Refused(f"{_WORDS.get(step.kind, step.kind)} cannot be kept up to date", step.plan)
-        if top := self._top_ranks(step):
-            return top
+        if found := self._top_ranks(step) or self._sums_of_join(step):
+            return found
         return self._over(step, [self._assign(child) for child in step.children])
 
     def _over(self, step: Step, inputs: list[Operator]) -> Operator:
@@ -202,6 +205,27 @@ class Assignment:
         if self._over_windows(window, [rows]) is not None:
             return Linear(step, True, [self._add(ByWindow(window, True, [rows]))])
         return TopRanks(step, False, [rows], keys=keys, most=limit[0], rank=limit[1], counts=limit[2])
+
+    def _sums_of_join(self, step: Step) -> Operator | None:
+        """The operator of an aggregate above a join of which sums are enough."""
+        keys = Keys(self._bridge, {name: feed.key for name, feed in self._feeds.items() if feed.is_keyed})
+        below = join_below(self._bridge, step, keys) if step.kind == "Aggregate" else None
+        if below is None or self._shared(below.join) or not self._adds_up(step, all(map(self._only_adds, below.join.children))):
+            return None
+        for each in (*below.between, below.join):
+            self._require_deterministic(each)
+        inputs = [self._assign(child) for child in below.join.children]
+        if self._over_windows(below.join, inputs) is not None:
+            operator = self._add(self._over(below.join, inputs))
+            for each in reversed(below.between):
+                operator = self._add(self._over(each, [operator]))
+            return self._over(step, [operator])
+        self._require_hashable(self._bridge.items(step.plan.groupingExpressions()), step)
+        join, sums = below.operators(self._bridge, inputs)
+        for child in join.step.children:
+            self._require_storable(child)
+        self._add(join)
+        return sums
 
     def _partition_of(self, window: Step) -> list[Expression]:
         keys = self._bridge.items(window.plan.partitionSpec())

@@ -28,6 +28,11 @@ class Levels:
         """An epoch has added a fragment."""
         self._fresh[int(fragment.id())] = math.inf if rows is None else rows
 
+    def rows_of(self, fragments: tuple[Rdd, ...]) -> int:
+        """The rows of fragments, as far as they are known."""
+        known = self._fresh | self._merged
+        return sum(int(rows) for fragment in fragments if math.isfinite(rows := known.get(int(fragment.id()), 0)))
+
     def due(self, fragments: tuple[Rdd, ...], most: int, *, only_grows: bool = False) -> int:
         """How many of the newest fragments to merge; 0 if it is not time. `only_grows`: they have no rows that cancel each other."""
         ids = [int(fragment.id()) for fragment in fragments]

@@ -19,7 +19,6 @@ from millstream.engine.incremental.shown_columns import with_names
 from millstream.engine.incremental.snapshots import SnapshotWriter
 from millstream.engine.incremental.stored_rows import Version
 from millstream.engine.incremental.view import View
-from millstream.engine.incremental.weights import consolidated
 from millstream.observe.facts import OperatorFacts, StateFacts
 from millstream.plan.changelog import OP
 
@@ -120,7 +119,10 @@ class Maintenance:
         for part in (part for entry in entries for part in entry.parts):
             self._kept[part.name] = self._kept.get(part.name, 0) + part.kept
         rows = self._read(entries)
-        return {name: (stored.fragment(name, consolidated(stored.part(rows, name))),) for name in stored.stores}
+        compiled = stored.compiled
+        version = {name: (stored.fragment(name, compiled.compacting(name)(stored.part(rows, name))),) for name in stored.stores}
+        self._kept |= {name: int(version[name][0].count()) for name in compiled.merging}
+        return version
 
     def write(self, epoch: int, digest: str) -> None:
         """Write the changes of an epoch. Call it when its rows are computed, before a sink commits them."""
@@ -130,6 +132,8 @@ class Maintenance:
             entry = self.log.write(epoch, digest, self.view.added(), self._parts, added)
         self._kept = {part.name: self._kept.get(part.name, 0) + part.kept for part in entry.parts}
         self._changed = {part.name: part.rows for part in entry.parts}
+        for name in self.view.stored_rows.compiled.merging:  # their rows become fewer in another way than by their weights
+            self._kept[name] = self.view.rows_before(name, epoch) + self._changed[name]
 
     @cached_property
     def _parts(self) -> tuple[Part, ...]:

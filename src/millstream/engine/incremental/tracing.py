@@ -6,7 +6,7 @@ becomes a piece, a physical plan whose leaves are bound to the rows of an epoch.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,9 +14,10 @@ from pyspark.sql import DataFrame
 
 from millstream.engine.incremental.arrivals import arrivals, arrived
 from millstream.engine.incremental.relations import REQUIRED, Relations
-from millstream.engine.incremental.weights import HASH, partitioned, restricted
+from millstream.engine.incremental.weights import HASH, consolidated, partitioned, restricted
 from millstream.sql.catalyst.bridge import Bridge, Plan
 
+Work = Callable[[DataFrame], DataFrame]
 TIME = "time"
 """The slot with the time of the epoch."""
 
@@ -77,6 +78,8 @@ class CompiledEpoch:
     """Store → the slot that has all of its rows after an epoch, if the epoch replaces them."""
     appended: set[str] = field(default_factory=set)
     """Stores from which rows are never removed."""
+    merging: dict[str, Work] = field(default_factory=dict)
+    """Store → how its fragments become one, if rows that cancel each other are not all there is to it."""
     asked_compact: set[str] = field(default_factory=set)
     asked_idle: set[str] = field(default_factory=set)
     """Stores of operators that work differently if they are compact, or idle."""
@@ -86,6 +89,10 @@ class CompiledEpoch:
     """The slot of the result's changes."""
     log: Piece | None = None
     """What is written of an epoch: the changes of all stores and the result in one frame."""
+
+    def compacting(self, store: str) -> Work:
+        """How fewer rows are made of a store's rows."""
+        return self.merging.get(store, consolidated)
 
     def readers(self, slot: str) -> int:
         """How many leaves read a slot."""
@@ -127,6 +134,10 @@ class Store:
     def only_grows(self) -> None:
         """No row of it is ever removed."""
         self._tracing.epoch.appended.add(self._name)
+
+    def merge_with(self, work: Work) -> None:
+        """Its rows can become fewer in a way of the operator's own."""
+        self._tracing.epoch.merging[self._name] = work
 
 
 class Tracing:
@@ -226,9 +237,9 @@ class Tracing:
         ]
         return Piece(slot, physical, tuple(scans), frame._jdf.queryExecution().analyzed().output(), held)
 
-    def piece_over(self, output: Any, work: Any) -> Piece:
+    def piece_over(self, output: Any, work: Work) -> Piece:
         """A piece of its own over one slot, `rows`: for merging stores."""
-        frame: DataFrame = work(self.leaf("rows", output, keyed=True))
+        frame = work(self.leaf("rows", output, keyed=True))
         return self._piece("done", frame)
 
 

@@ -147,6 +147,10 @@ class View:
         self._last_bytes = sum(found.get(number, 0) for number in added)
         return self._last_bytes
 
+    def rows_before(self, store: str, epoch: int) -> int:
+        """The rows of a store before an epoch, counted as they are and not by their weights."""
+        return self._levels.rows_of(self.versions[epoch - 1][store]) if epoch - 1 in self.versions else 0
+
     def bytes_of(self, store: str, epoch: int) -> int:
         """The size of a store's rows after an epoch, as last measured."""
         return sum(self._sizes.get(number, 0) for number in self._held({store: self.versions[epoch][store]}))
@@ -225,7 +229,7 @@ class View:
         """The fragments, with the newest of them as one."""
         older, newer = fragments[:-count], fragments[-count:]
         if name not in self._merging:
-            work = _as_they_are if name in self._compiled.appended else consolidated
+            work = _as_they_are if name in self._compiled.appended else self._compiled.compacting(name)
             self._merging[name] = Tracing(self.bridge, self._partitions).piece_over(self._compiled.schemas[name], work)
         piece = self._merging[name]
         rows = self.bridge.hold_copies(piece.output, self._run(piece, self.bridge.union_rdd(list(newer), self._partitions)))

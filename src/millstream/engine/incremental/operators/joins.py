@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame
 
 from millstream.engine.incremental.operators.base import Operator
 from millstream.engine.incremental.relations import Delta
-from millstream.engine.incremental.tracing import Tracing
+from millstream.engine.incremental.tracing import Store, Tracing
 from millstream.engine.incremental.weights import HASH, WEIGHT, column_names, consolidated, negated, partitioned, touched_by, union
 from millstream.sql.catalyst.bridge import Expression
 
@@ -30,14 +30,14 @@ class Join(Operator):
         return ("its left input", "its right input")
 
     def _hashed(self, tracing: Tracing, delta: Delta, side: int) -> DataFrame:
-        frame = tracing.relations.frame_of(delta, self.inputs[side].step.columns, self.keys[side])
+        frame = tracing.relations.frame_of(delta, self.step.children[side].columns, self.keys[side])
         return partitioned(frame, tracing.partitions)
 
     def _joined(self, tracing: Tracing, left: DataFrame, right: DataFrame) -> DataFrame:
         """Spark's own join of two frames. Comparing the hashes too lets both sides stay where they are."""
         bridge, relations, node = tracing.bridge, tracing.relations, self.step.plan
-        left_plan, left_more = relations.plan_of(left, self.inputs[0].step.columns, [WEIGHT, HASH])
-        right_plan, right_more = relations.plan_of(right, self.inputs[1].step.columns, [WEIGHT, HASH])
+        left_plan, left_more = relations.plan_of(left, self.step.children[0].columns, [WEIGHT, HASH])
+        right_plan, right_more = relations.plan_of(right, self.step.children[1].columns, [WEIGHT, HASH])
         same = bridge.make("EqualTo", left_more[HASH], right_more[HASH])
         own = node.condition()
         condition = bridge.make("And", own.get(), same) if own.isDefined() else same
@@ -66,11 +66,14 @@ class InnerJoin(Join):
             self._joined(tracing, *self._hinted(tracing, "left", left, stores[1].frame)),
             self._joined(tracing, *reversed(self._hinted(tracing, "right", right, union([stores[0].frame, left])))),
         ]
-        for store, change, source in zip(stores, (left, right), self.inputs, strict=True):
+        for side, (store, change) in enumerate(zip(stores, (left, right), strict=True)):
             store.add(change)
-            if source.append_only:
-                store.only_grows()
+            self._say_how_it_merges(store, side)
         return tracing.relations.delta_of(union(terms), self.step.columns)
+
+    def _say_how_it_merges(self, store: Store, side: int) -> None:
+        if self.inputs[side].append_only:
+            store.only_grows()
 
     def _hinted(self, tracing: Tracing, side: str, change: DataFrame, others: DataFrame) -> tuple[DataFrame, DataFrame]:
         """Which rows are hashed: those of the change, or those of the other side's store if it is the smaller one."""

@@ -1,0 +1,166 @@
+"""Aggregates above an inner join that add up values of one side.
+
+Of that side no rows are kept, only their sums for each combination of the columns that the join and the groups read: whatever a row of the
+other side meets, it meets all of it. So the state grows with the number of these combinations, and not with the number of rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from millstream.engine.incremental.keys import Keys
+from millstream.engine.incremental.operators.base import Operator
+from millstream.engine.incremental.operators.joins import InnerJoin
+from millstream.engine.incremental.operators.slots import Slots, can_multiply, slots_of
+from millstream.engine.incremental.operators.sums import Sums
+from millstream.engine.incremental.relations import Column, Delta, Relations, Step
+from millstream.engine.incremental.tracing import Store, Tracing
+from millstream.engine.incremental.weights import HASH, WEIGHT, column_names, partitioned
+from millstream.sql.catalyst.bridge import Bridge, Expression, Plan
+
+_INEXACT = ("float", "double", "collate", "map<")
+"""Types whose equal values may differ, as 0.0 and -0.0 do: rows that are equal only so cannot stand for each other."""
+
+
+@dataclass
+class SummedJoin(InnerJoin):
+    """A join that keeps the sums of one side."""
+
+    kind: ClassVar[str] = "inner join of sums"
+
+    summed: int = field(kw_only=True)
+    """The side whose sums are kept. Its step has the columns that the sums are for, and then the slots."""
+    slots: Slots = field(kw_only=True)
+    computed: list[list[Expression]] = field(kw_only=True)
+    """Columns that projections make of its rows, the lowest first."""
+
+    @property
+    def stores(self) -> tuple[str, ...]:
+        sides = ["its left input", "its right input"]
+        sides[self.summed] = f"sums of {sides[self.summed]}"
+        return sides[0], sides[1]
+
+    @property
+    def grouped(self) -> tuple[Column, ...]:
+        """The columns that the sums are for."""
+        return self.step.children[self.summed].columns[: -len(self.slots.slots)]
+
+    def trace(self, tracing: Tracing, deltas: list[Delta]) -> Delta:
+        delta, bridge = super().trace(tracing, deltas), tracing.bridge
+        plan = delta.plan
+        for items in self.computed:
+            plan = bridge.project([*bridge.items(plan.output()), *items], plan)
+        return Delta(plan, delta.weight)
+
+    def _hashed(self, tracing: Tracing, delta: Delta, side: int) -> DataFrame:
+        if side != self.summed:
+            return super()._hashed(tracing, delta, side)
+        bridge = tracing.bridge
+        frame = _arguments(bridge, delta.plan, self.grouped, self.slots, delta.weight, self.keys[side])
+        if not tracing.form.large:  # few rows: they are not worth two aggregations
+            frame = partitioned(frame, tracing.partitions)
+        sums = [F.expr(f"{slot.partial} AS {slot.name}") for slot in self.slots.slots]
+        return self._placed(frame.groupBy(HASH, *column_names(len(self.grouped))).agg(*sums))
+
+    def _say_how_it_merges(self, store: Store, side: int) -> None:
+        if side == self.summed:
+            store.merge_with(self._merged)
+        else:
+            super()._say_how_it_merges(store, side)
+
+    def _merged(self, rows: DataFrame) -> DataFrame:
+        """Rows of sums, those of the same columns added up."""
+        groups = [HASH, *column_names(len(self.grouped))]
+        slots = [f"c{len(self.grouped) + index} AS {slot.name}" for index, slot in enumerate(self.slots.slots)]
+        sums = [F.expr(f"{slot.weighted} AS {slot.name}") for slot in self.slots.slots]
+        return self._placed(rows.selectExpr(*groups, *slots, WEIGHT).groupBy(*groups).agg(*sums))
+
+    def _placed(self, sums: DataFrame) -> DataFrame:
+        columns = column_names(len(self.grouped))
+        slots = [f"{name} AS c{len(columns) + index}" for index, name in enumerate(self.slots.names)]
+        return sums.where(f"NOT ({self.slots.nothing})").selectExpr(*columns, *slots, f"1L AS {WEIGHT}", HASH)
+
+
+@dataclass(frozen=True, slots=True)
+class JoinBelow:
+    """An inner join below an aggregate, of which sums are enough."""
+
+    aggregate: Step
+    functions: list[Expression]
+    between: list[Step]
+    """The projections from the aggregate down to it."""
+    join: Step
+    side: int
+    """The side whose sums are kept."""
+    grouped: tuple[Column, ...]
+    """Its columns that the join and the groups read."""
+
+    def operators(self, bridge: Bridge, inputs: list[Operator]) -> tuple[SummedJoin, Sums]:
+        """The join over its inputs, and the aggregate over it."""
+        children, slots = list(self.join.children), slots_of(bridge, self.functions)
+        children[self.side] = summed = _summed(bridge, children[self.side], self.grouped, slots)
+        plan = bridge.join(children[0].plan, children[1].plan, self.join.plan.joinType(), self.join.plan.condition().get())
+        step = Step("Join", plan, Relations(bridge).columns_of(plan), tuple(children))
+        append_only, keys = all(each.append_only for each in inputs), bridge.join_keys(self.join.plan)
+        computed = [_computed(bridge, project) for project in reversed(self.between)]
+        join = SummedJoin(step, append_only, inputs, keys=keys, summed=self.side, slots=slots, computed=computed)
+        known = zip(slots.names, summed.columns[len(self.grouped) :], strict=True)
+        sums = Sums(self.aggregate, False, [join], summed={name: column.attribute for name, column in known})
+        return join, sums.prepare(bridge)
+
+
+def join_below(bridge: Bridge, aggregate: Step, keys: Keys) -> JoinBelow | None:
+    """The join below an aggregate that can add up its functions, if the sums of one side are enough, and fewer than its rows."""
+    between, join = list[Step](), aggregate.children[0]
+    while join.kind == "Project":
+        between.append(join)
+        (join,) = join.children
+    parts = bridge.aggregate_parts(aggregate.plan)
+    if parts is None or join.kind != "Join" or str(join.plan.joinType().toString()) not in {"Inner", "Cross"}:
+        return None
+    if not bridge.join_keys(join.plan)[0] or not can_multiply(bridge, parts[1]):
+        return None
+    read, values = _ids(bridge, parts[0]), _ids(bridge, parts[1])
+    for project in between:
+        made = {int(item.exprId().id()): item for item in _computed(bridge, project)}
+        read |= _ids(bridge, [made[number] for number in read & made.keys()])
+    read |= _ids(bridge, [join.plan.condition().get()])
+    for side, child in enumerate(join.children):
+        grouped = tuple(column for column in child.columns if column.id in read)
+        exact = not any(word in str(each.attribute.dataType().catalogString()).lower() for each in grouped for word in _INEXACT)
+        unique = any(key <= {each.id for each in grouped} for key in keys.of(child))
+        if values <= {column.id for column in child.columns} and exact and not unique:
+            return JoinBelow(aggregate, parts[1], between, join, side, grouped)
+    return None
+
+
+def _computed(bridge: Bridge, project: Step) -> list[Expression]:
+    """The columns that a projection makes."""
+    return [item for item in bridge.items(project.plan.projectList()) if bridge.kind(item) != "AttributeReference"]
+
+
+def _ids(bridge: Bridge, expressions: Iterable[Expression]) -> set[int]:
+    return {int(each.exprId().id()) for expression in expressions for each in bridge.items(expression.references().toSeq())}
+
+
+def _summed(bridge: Bridge, side: Step, grouped: tuple[Column, ...], slots: Slots) -> Step:
+    """A side of a join as the sums of its rows: the columns that they are for, with their identities, and the slots."""
+    relations, one = Relations(bridge), bridge.expression("1L")
+    frame = _arguments(bridge, side.plan, grouped, slots, one, [])
+    sums = frame.groupBy(*column_names(len(grouped))).agg(*[F.expr(f"{slot.partial} AS {slot.name}") for slot in slots.slots])
+    plan, _ = relations.plan_of(sums, grouped, slots.names)
+    return Step("Aggregate", plan, relations.columns_of(plan), (side,))
+
+
+def _arguments(
+    bridge: Bridge, plan: Plan, grouped: tuple[Column, ...], slots: Slots, weight: Expression, keys: list[Expression]
+) -> DataFrame:
+    """What slots are computed from: the columns that they are for, the arguments, the weight and the hash."""
+    items = [*Relations(bridge).renamed(grouped), *(bridge.alias(argument, name) for argument, name in slots.arguments)]
+    items += [bridge.alias(weight, WEIGHT), bridge.alias(bridge.hash_of(keys), HASH)]
+    return bridge.frame(bridge.project(items, plan))
