@@ -2,7 +2,7 @@
 
 Prints the seconds of each epoch by phase; for large epochs also those of what people write by hand: the same query computed from a table,
 for several sizes of the table, and, if MILLSTREAM_JARS has the jars of Delta (`delta-spark_4.1_2.13`, `delta-storage`), results that are
-merged into a Delta table.
+merged into a Delta table. The maintained result is compared with the batch answer over all rows.
 """
 
 from __future__ import annotations
@@ -13,8 +13,10 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable
+from functools import reduce
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -63,13 +65,14 @@ def maintained(spark: SparkSession, query: str, epochs: int, rows: Callable[[int
     feeds = {name: Feed(frame.schema) for name, frame in first.items()}
     kept = Maintenance("q", Analysis(spark, feeds, query_over(QUERIES[query])), LocalStorage(Path(tempfile.mkdtemp())), 2)
     kept.prepare(())
-    times = []
+    times, result = [], dict[tuple[Any, ...], tuple[Any, ...]]()
+    places = [kept.view.names.index(name) for name in kept.key or ()]
     for epoch in range(epochs):
         frame = arrivals(tables(spark, query, epoch, rows(epoch), keys))
         moments = [time.perf_counter()]
         changes = kept.step(frame, epoch, "")
         moments.append(time.perf_counter())
-        changes.write.format("noop").mode("append").save()
+        changed = changes.collect()
         moments.append(time.perf_counter())
         kept.write(epoch, "")
         moments.append(time.perf_counter())
@@ -77,8 +80,23 @@ def maintained(spark: SparkSession, query: str, epochs: int, rows: Callable[[int
         moments.append(time.perf_counter())
         parts = [later - earlier for earlier, later in pairwise(moments)]
         times.append({**dict(zip(("bind", "compute", "log", "merge"), parts, strict=True)), "epoch": moments[-1] - moments[0]})
+        for *row, op in changed:
+            key = tuple(row[place] for place in places)
+            if op == "d":
+                del result[key]
+            else:
+                result[key] = tuple(row)
     kept.close()
+    _compare(spark, query, [tables(spark, query, epoch, rows(epoch), keys) for epoch in range(epochs)], result.values())
     return times
+
+
+def _compare(spark: SparkSession, query: str, arrived: list[dict[str, DataFrame]], result: Iterable[tuple[Any, ...]]) -> None:
+    """Fail if the maintained result is not the batch answer over all rows."""
+    for name in arrived[0]:
+        reduce(DataFrame.union, [each[name] for each in arrived]).createOrReplaceTempView(name)
+    expected = sorted(tuple(row) for row in spark.sql(QUERIES[query]).collect())
+    assert sorted(result) == expected, "the maintained result differs from the batch answer"
 
 
 def recomputed(spark: SparkSession, query: str, sizes: Iterable[int], rows: int, keys: int) -> dict[int, list[float]]:
@@ -94,7 +112,7 @@ def recomputed(spark: SparkSession, query: str, sizes: Iterable[int], rows: int,
             _append(folder, arrived)
             for name in arrived:
                 spark.read.parquet(f"{folder}/{name}").createOrReplaceTempView(name)
-            spark.sql(QUERIES[query]).write.format("noop").mode("append").save()
+            spark.sql(QUERIES[query]).collect()
             found.append(time.perf_counter() - started)
         times[size] = found[1:]
     return times
@@ -122,7 +140,7 @@ def merged(spark: SparkSession, query: str, epochs: int, rows: int, keys: int) -
             sets = ", ".join(f"{name} = old.{name} + new.{name}" for name in new)
             match = f"MERGE INTO delta.`{folder}/sums` AS old USING ({partial}) AS new ON old.{key} = new.{key}"
             spark.sql(f"{match} WHEN MATCHED THEN UPDATE SET {sets} WHEN NOT MATCHED THEN INSERT *")
-        spark.sql(above.format(f"delta.`{folder}/sums`")).write.format("noop").mode("append").save()
+        spark.sql(above.format(f"delta.`{folder}/sums`")).collect()
         times.append(time.perf_counter() - started)
     return times
 
