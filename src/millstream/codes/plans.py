@@ -169,6 +169,12 @@ PLANS: dict[str, Code] = {
         "`emit: final` returns the result of a query once, when all its inputs have ended.",
         "Make the sources bounded, or leave `emit` out: the query then returns the changes of its result.",
     ),
+    "MS180": Code(
+        "a scalar subquery with several rows",
+        "A subquery that stands for one value returned more than one row when the result was brought up to date. Nothing of the epoch was "
+        "written.",
+        "Let it choose one value (`max(…)`, `min(…)`), or compare with `IN (SELECT …)`.",
+    ),
     "MS175": Code(
         "`collect()` of an input that never ends",
         "It returns all rows, so every input must end.",

@@ -18,7 +18,10 @@ _KEYED = {
     marks.STATE: ("MS077", "declare the state as it was and add another, or `--reset QUERY` starts anew without state"),
 }
 _ON_ERROR = "`on_error: drop` leaves such rows out, `on_error: {dead_letter: SINK}` keeps them"
-_HELP = {"MS176": "name columns that no two rows of the result share, or leave `primary_key` out"}
+_HELP = {
+    "MS176": "name columns that no two rows of the result share, or leave `primary_key` out",
+    "MS180": "choose one value, such as `max(…)`, or add a condition so that one row is left",
+}
 _VALUE = "WrongValueError"
 """The exception for a result whose columns are right, but not a value of one row."""
 

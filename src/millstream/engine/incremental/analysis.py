@@ -26,8 +26,9 @@ Relate = Callable[[Mapping[str, DataFrame]], DataFrame]
 class Analysis:
     """The plan of a query, and its inputs."""
 
-    def __init__(self, spark: SparkSession, feeds: Mapping[str, Feed], relate: Relate) -> None:
-        self.feeds = dict(feeds)
+    def __init__(self, spark: SparkSession, feeds: Mapping[str, Feed], relate: Relate, node: str = "query") -> None:
+        """`node` has the result, and messages name it."""
+        self.feeds, self.node = dict(feeds), node
         self.bridge = bridge = Bridge(_compiling(spark))
         bridge.check()
         leaves = {name: self._placeholder(feed) for name, feed in feeds.items()}

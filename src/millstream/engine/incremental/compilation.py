@@ -34,7 +34,7 @@ class Compilation:
     def __init__(self, analysis: Analysis, partitions: int, *, final: bool) -> None:
         self.feeds, self.names, self.partitions, self.final = analysis.feeds, analysis.names, partitions, final
         self.bridge = bridge = analysis.bridge
-        self.root_step = Steps(bridge, analysis.inputs).of(analysis.plan)
+        self.root_step = Steps(bridge, analysis.inputs, analysis.node).of(analysis.plan)
         self.streamed = analysis.streamed
         assignment = Assignment(bridge, self.feeds)
         self.root = assignment.assign_below(*_below_order(self.root_step)) if final else assignment.assign(self.root_step)

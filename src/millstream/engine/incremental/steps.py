@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 
 from millstream.engine.incremental.relations import Refused, Relations, Step
 from millstream.sql.catalyst.bridge import Bridge, Expression, Plan
+from millstream.worker import marks
 
 _RULES = (
     "InferWindowGroupLimit",
@@ -35,6 +36,7 @@ CONF = {
 """Settings of the session in which plans are optimised and compiled."""
 
 
+_SEVERAL = "MS180"
 _OUTSIDE = "compute it in a node whose rows this query reads"
 
 
@@ -63,10 +65,10 @@ def _below(bridge: Bridge, expression: Expression) -> Iterator[Expression]:
 
 
 class Steps:
-    """Makes the tree of steps. `inputs` names the leaves: the id of a leaf's RDD → the input."""
+    """Makes the tree of steps. `inputs` names the leaves: the id of a leaf's RDD → the input. Messages name the `node`."""
 
-    def __init__(self, bridge: Bridge, inputs: Mapping[int, str]) -> None:
-        self._bridge, self._inputs, self._relations = bridge, inputs, Relations(bridge)
+    def __init__(self, bridge: Bridge, inputs: Mapping[int, str], node: str) -> None:
+        self._bridge, self._inputs, self._node, self._relations = bridge, inputs, node, Relations(bridge)
 
     def of(self, analysed: Plan) -> Step:
         for inner in self._bridge.subquery_plans(analysed):
@@ -148,7 +150,8 @@ class Steps:
         value = bridge.items(plan.output())[0]
         rows, first = bridge.alias(bridge.count(bridge.expression("1L")), "rows"), bridge.alias(bridge.first(value), "value")
         single = bridge.aggregate([], [rows, first], plan)
-        several = bridge.resolved("raise_error('a scalar subquery has more than one row')", first.toAttribute().dataType())
+        message = f"{marks.refusal(_SEVERAL, self._node, 'sql')}a scalar subquery returned more than one row"
+        several = bridge.resolved(f"raise_error('{message}')", first.toAttribute().dataType())
         more = bridge.make("GreaterThan", rows.toAttribute(), bridge.expression("1L"))
         return bridge.project([bridge.alias(bridge.make("If", more, several, first.toAttribute()), "value")], single)
 

@@ -140,7 +140,7 @@ class Lowering:
         storage, root, lease = self.checkpoint.incremental(plan.name), plan.root, self.checkpoint.require_lease
         native = self._native_texts(plan)
         try:
-            analysis = Analysis(self.spark, self._feeds(plan, arriving), partial(self._relate, plan))
+            analysis = Analysis(self.spark, self._feeds(plan, arriving), partial(self._relate, plan), root.name)
             rows = analysis.stream_parts(native, self._with_inputs_of(plan, arriving))
             cost = partial(cost_of_reset, plan, self.checkpoint)
             kept = Maintenance(plan.name, analysis, storage, partitions, final=plan.final, require_lease=lease, cost_of_reset=cost)
