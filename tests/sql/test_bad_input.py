@@ -215,7 +215,7 @@ def test_state_of_before_is_not_used_and_not_lost(sql: str, schema: dict[str, st
 
 def test_a_scalar_subquery_with_several_rows_is_an_error_at_the_query(start: Start) -> None:
     sql = "SELECT k, v, (SELECT v FROM t u WHERE u.k = 'a') AS first FROM t"
-    with pytest.raises(MillstreamError, match="MS180.*`q`: a scalar subquery returned more than one row") as failure:
+    with pytest.raises(MillstreamError, match=r"MS180.*`q`: a scalar subquery returned more than one row") as failure:
         start(sql, KV, ROWS)
     assert failure.value.diagnostics[0].span is not None
     assert {row["v"] for row in delivered()} in ({1, 2}, {3})  # of the first epoch, whichever file it read
