@@ -32,9 +32,12 @@ WATERMARK = "spark.watermarkDelayMs"
 
 
 class _Handles:
-    """Packages, classes and functions that are needed often: py4j asks the JVM about every part of a name, every time."""
+    """Packages, classes and functions that are needed often."""
 
-    def __init__(self, jvm: Any) -> None:
+    def __init__(self, view: Any) -> None:
+        from millstream.jvm.names import with_known_names
+
+        self.jvm = jvm = with_known_names(view)
         sql, utils = jvm.org.apache.spark.sql, jvm.org.apache.spark.api.python.PythonUtils
         self.catalyst = sql.catalyst
         self.expressions = self.catalyst.expressions
@@ -55,9 +58,9 @@ class Bridge:
 
     def __init__(self, spark: SparkSession) -> None:
         self.spark = spark
-        self._jvm = cast("Any", spark._jvm)
         self._session: Any = spark._jsparkSession
-        self._handles: _Handles = _handles(self._jvm)
+        self._handles: _Handles = _handles(spark._jvm)
+        self._jvm = cast("Any", self._handles.jvm)
         self._catalyst, self._expressions, self._logical = self._handles.catalyst, self._handles.expressions, self._handles.logical
 
     # Scala values
