@@ -72,6 +72,15 @@ class Bridge:
             found.add(item)
         return self._handles.to_seq(found)
 
+    @cached_property
+    def _nothing(self) -> Any:
+        """An empty sequence."""
+        return self.seq([])
+
+    @cached_property
+    def _none(self) -> Any:
+        return self._jvm.scala.Option.empty()
+
     def option(self, value: Any) -> Any:
         return self._jvm.scala.Option.apply(value)
 
@@ -412,8 +421,8 @@ class Bridge:
         would merge them wherever rows are grouped by it.
         """
         chosen = expr_id if expr_id is not None else self._expressions.NamedExpression.newExprId()
-        none, dropped = self.seq([]), self.seq([] if is_session else [SESSION])
-        return self._expressions.Alias(expression, name, chosen, none, self._jvm.scala.Option.empty(), dropped)
+        dropped = self._nothing if is_session else self.seq([SESSION])
+        return self._expressions.Alias(expression, name, chosen, self._nothing, self._none, dropped)
 
     def expression(self, text: str) -> Expression:
         """An expression as Spark's parser reads it. Literals go this way: py4j turns a small long into an int."""
@@ -582,8 +591,8 @@ class Bridge:
         """A logical plan over rows; with `key`, they are partitioned by its hash."""
         ways = self._catalyst.plans.physical
         how = ways.UnknownPartitioning(0) if key is None else ways.HashPartitioning(self.seq([key]), partitions)
-        none, nothing = self._jvm.scala.Option.empty(), self.seq([])
-        return self._jvm.org.apache.spark.sql.execution.LogicalRDD(output, rdd, how, nothing, False, none, self._session, none, none)
+        none = self._none
+        return self._jvm.org.apache.spark.sql.execution.LogicalRDD(output, rdd, how, self._nothing, False, none, self._session, none, none)
 
     def is_leaf(self, plan: Plan) -> bool:
         return self.kind(plan) == "LogicalRDD"
