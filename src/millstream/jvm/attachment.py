@@ -39,7 +39,10 @@ def attach(gateway: JavaGateway, conf: Mapping[str, str], warm: bool = False) ->
     from pyspark import SparkConf, SparkContext
     from pyspark.sql import SparkSession
 
+    from millstream.jvm.names import with_known_names
+
     _release()
+    gateway.jvm = with_known_names(gateway.jvm)
     settings = SparkConf(_jvm=gateway.jvm)
     for name, value in conf.items():
         settings.set(name, value)

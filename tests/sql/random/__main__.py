@@ -1,19 +1,24 @@
-"""`python -m tests.sql.random SEED COUNT` runs cases, and prints a line for each failing seed and the smallest case of each kind."""
+"""`python -m tests.sql.random SEED COUNT` runs cases, and prints a line for each failing seed and the smallest case of each kind.
+
+A case keeps one core busy, so there is a process for each core: all of them take their share of the seeds.
+"""
 
 from __future__ import annotations
 
 import argparse
 import math
-from itertools import islice
+import os
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 
-from tests.sql.random.generator import make_case
-from tests.sql.random.oracle import Oracle, Outcome
-from tests.sql.random.runner import run, until
-from tests.sql.random.shrink import shrink
+from tests.sql.random.runner import Tally
+from tests.sql.random.shares import run_share
 from tests.sql.random.subjects import SUBJECTS
 
-from millstream.testing import session
+LEAST = 10
+"""A process takes some 10 s to start: it should have so many cases."""
 
 
 def main() -> int:
@@ -27,26 +32,12 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=math.inf, help="no further case after this time")
     parser.add_argument("--all", action="store_true", help="shrink every failure, not one of each kind")
     parser.add_argument("--report", type=Path, help="a file to which the smallest cases are added")
+    parser.add_argument("--processes", type=int, default=os.cpu_count() or 1, help="how many run beside each other")
     options = parser.parse_args()
-    oracle, make = Oracle(session()), SUBJECTS[options.subject]
-    seen: set[str] = set()
-
-    def tell(seed: int, outcome: Outcome) -> None:
-        print(f"SEED {seed}: {outcome.kind}", flush=True)
-        if outcome.kind in seen and not options.all:
-            return
-        seen.add(outcome.kind)
-        case = make_case(seed)
-        if options.shrink:
-            case = shrink(case, lambda smaller: oracle.judge(smaller, make).kind == outcome.kind, options.shrink)
-            outcome = oracle.judge(case, make)
-        text = f"SEED {seed}: {outcome.kind}\n{outcome.report}\n"
-        print(text, flush=True)
-        if options.report:
-            with options.report.open("a", encoding="utf-8") as file:
-                file.write(f"{text}\n")
-
-    tally = run(oracle, make, islice(until(options.seconds, options.seed), options.count), tell)
+    processes = max(1, min(options.processes, options.count // LEAST))
+    with ProcessPoolExecutor(processes, get_context("spawn")) as pool:
+        tallies = list(pool.map(partial(run_share, options, processes), range(processes)))
+    tally = sum(tallies, Tally())
     print(tally)
     return 1 if tally.failures else 0
 

@@ -27,6 +27,11 @@ class Tally:
             self.refusals[outcome.kind] += 1
         self.empty += outcome.kind == "empty"
 
+    def __add__(self, other: Tally) -> Tally:
+        """What two processes have counted."""
+        statuses, refusals = self.statuses + other.statuses, self.refusals + other.refusals
+        return Tally(statuses, refusals, self.empty + other.empty, self.failures | other.failures)
+
     def __str__(self) -> str:
         counts = self.statuses
         ran = counts["passed"] + counts["failed"]

@@ -9,7 +9,6 @@ from functools import reduce
 from typing import Any
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from millstream.engine.incremental.weights import WEIGHT, column_names
@@ -78,11 +77,13 @@ def arrivals(frames: Mapping[str, DataFrame]) -> DataFrame:
     """The rows of all inputs. Those of several inputs are tagged with their number, each in its own struct."""
     if len(frames) == 1:
         return next(iter(frames.values()))
-    tagged = [
-        renamed.select(F.lit(index).alias("_part"), F.struct(*renamed.columns).alias(f"_p{index}"))
-        for index, renamed in enumerate(frame.toDF(*column_names(len(frame.columns))) for frame in frames.values())
-    ]
+    tagged = [_tagged(frame, index) for index, frame in enumerate(frames.values())]
     return reduce(lambda left, right: left.unionByName(right, allowMissingColumns=True), tagged)
+
+
+def _tagged(frame: DataFrame, index: int) -> DataFrame:
+    names = column_names(len(frame.columns))
+    return frame.toDF(*names).selectExpr(f"{index} AS _part", f"struct({', '.join(names)}) AS _p{index}")
 
 
 def arrived(frame: DataFrame, inputs: list[str], name: str, count: int) -> DataFrame:

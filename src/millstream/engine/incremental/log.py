@@ -94,7 +94,7 @@ class StateLog:
         entry = Entry(kind, epoch, digest, self._plan, f"{epoch}-{uuid.uuid4().hex[:8]}", 0, parts)
         storage = self._state.storage
         if small:
-            data, table = io.BytesIO(), rows.toArrow()
+            data, table = io.BytesIO(), rows.coalesce(1).toArrow()  # one task: a frame has the partitions of all stores
             pq.write_table(table, data, compression="zstd")
             storage.put(f"{entry.path}/rows.parquet", data.getvalue())
             entry = replace(entry, bytes=data.getbuffer().nbytes, parts=counted_in(table, parts))

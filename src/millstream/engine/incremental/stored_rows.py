@@ -39,7 +39,8 @@ class StoredRows:
 
     @property
     def schema(self) -> StructType:
-        return self._frame({}).schema
+        assert self.compiled.log is not None
+        return self.bridge.frame(self.bridge.leaf(self.compiled.log.output, self.bridge.empty_rdd())).schema
 
     def state(self, version: Version) -> DataFrame:
         """The rows of all stores, without a result."""

@@ -231,7 +231,9 @@ class Tracing:
 
     def _piece(self, slot: str, frame: DataFrame, physical: Plan | None = None, *, held: bool = True) -> Piece:
         idle = [number for number, read in self._slots.items() if read in self._idle]
-        physical = self.bridge.with_lazy_joins(physical or self.bridge.physical(frame), idle)
+        physical = physical or self.bridge.physical(frame)
+        if idle:
+            physical = self.bridge.with_lazy_joins(physical, idle)
         scans = [
             (scan, self._slots[self.bridge.rdd_id(scan)]) for scan in self.bridge.scans(physical) if self.bridge.rdd_id(scan) in self._slots
         ]

@@ -32,9 +32,12 @@ WATERMARK = "spark.watermarkDelayMs"
 
 
 class _Handles:
-    """Packages, classes and functions that are needed often: py4j asks the JVM about every part of a name, every time."""
+    """Packages, classes and functions that are needed often."""
 
-    def __init__(self, jvm: Any) -> None:
+    def __init__(self, view: Any) -> None:
+        from millstream.jvm.names import with_known_names
+
+        self.jvm = jvm = with_known_names(view)
         sql, utils = jvm.org.apache.spark.sql, jvm.org.apache.spark.api.python.PythonUtils
         self.catalyst = sql.catalyst
         self.expressions = self.catalyst.expressions
@@ -55,9 +58,9 @@ class Bridge:
 
     def __init__(self, spark: SparkSession) -> None:
         self.spark = spark
-        self._jvm = cast("Any", spark._jvm)
         self._session: Any = spark._jsparkSession
-        self._handles: _Handles = _handles(self._jvm)
+        self._handles: _Handles = _handles(spark._jvm)
+        self._jvm = cast("Any", self._handles.jvm)
         self._catalyst, self._expressions, self._logical = self._handles.catalyst, self._handles.expressions, self._handles.logical
 
     # Scala values
@@ -68,6 +71,15 @@ class Bridge:
         for item in items:
             found.add(item)
         return self._handles.to_seq(found)
+
+    @cached_property
+    def _nothing(self) -> Any:
+        """An empty sequence."""
+        return self.seq([])
+
+    @cached_property
+    def _none(self) -> Any:
+        return self._jvm.scala.Option.empty()
 
     def option(self, value: Any) -> Any:
         return self._jvm.scala.Option.apply(value)
@@ -409,8 +421,8 @@ class Bridge:
         would merge them wherever rows are grouped by it.
         """
         chosen = expr_id if expr_id is not None else self._expressions.NamedExpression.newExprId()
-        none, dropped = self.seq([]), self.seq([] if is_session else [SESSION])
-        return self._expressions.Alias(expression, name, chosen, none, self._jvm.scala.Option.empty(), dropped)
+        dropped = self._nothing if is_session else self.seq([SESSION])
+        return self._expressions.Alias(expression, name, chosen, self._nothing, self._none, dropped)
 
     def expression(self, text: str) -> Expression:
         """An expression as Spark's parser reads it. Literals go this way: py4j turns a small long into an int."""
@@ -579,8 +591,8 @@ class Bridge:
         """A logical plan over rows; with `key`, they are partitioned by its hash."""
         ways = self._catalyst.plans.physical
         how = ways.UnknownPartitioning(0) if key is None else ways.HashPartitioning(self.seq([key]), partitions)
-        none, nothing = self._jvm.scala.Option.empty(), self.seq([])
-        return self._jvm.org.apache.spark.sql.execution.LogicalRDD(output, rdd, how, nothing, False, none, self._session, none, none)
+        none = self._none
+        return self._jvm.org.apache.spark.sql.execution.LogicalRDD(output, rdd, how, self._nothing, False, none, self._session, none, none)
 
     def is_leaf(self, plan: Plan) -> bool:
         return self.kind(plan) == "LogicalRDD"
