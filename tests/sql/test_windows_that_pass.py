@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.spark
-EPOCHS, FAILING, MOST = 8, 4, 40
+EPOCHS, FAILING, MOST = 6, 3, 30
 ROWS = [{"k": k, "v": number % 7, "at": at(10 * number + 5)} for number in range(EPOCHS * 4) for k in "ab"]
 SQL = """
     WITH tens AS (SELECT window(at, '10 seconds') w, k, sum(v) s FROM t GROUP BY 1, 2),
@@ -59,4 +59,5 @@ def test_a_pipeline_keeps_open_windows_only(
     expected = normal(spark.sql(SQL).toArrow().to_pylist())
     spark.catalog.dropTempView("t")
     assert normal(answer(topology, ("a",))) == expected
-    assert max(sizes) <= MOST < sum(added), (sizes, added)
+    after_start = {FAILING, EPOCHS}  # what was written since the last snapshot is read back, and leaves again
+    assert max(size for epoch, size in enumerate(sizes) if epoch not in after_start) <= MOST < sum(added), f"{sizes} {added}"
