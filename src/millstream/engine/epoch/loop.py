@@ -106,7 +106,7 @@ class EpochLoop:
         self._finish(epoch, frames, staged, facts)
         if self.maintenance is not None:
             self.recorder.set(epoch.plan.root.name, state=self.maintenance.facts(number))
-            if warning := self.maintenance.finish(number, epoch.entry.digest):
+            if warning := self.maintenance.finish(number, epoch.entry.digest, epoch.entry.watermark_ms):
                 self.recorder.warn(warning)
 
     def _load_plan(self, number: int) -> PlannedEpoch:

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType, TimestampType
 
 from millstream.engine.incremental.arrivals import Feed
 from millstream.engine.incremental.keys import Keys
@@ -71,7 +72,8 @@ class Analysis:
         for name in ordered:
             if name in native:
                 rows[name] = self._streamed(native[name], streams)
-                feeds[name] = Feed(rows[name].schema, self._key_of(native[name]), native=True, windows=_windows(rows[name]))
+                key, windows = self._key_of(native[name]), _windows(rows[name])
+                feeds[name] = Feed(rows[name].schema, key, native=True, windows=windows, lags_us=_lags(rows[name], windows))
             else:
                 (arrives_as,) = reads[name]
                 rows[arrives_as], feeds[name] = streams[arrives_as], self.feeds[name]
@@ -150,6 +152,25 @@ def _windows(frame: DataFrame) -> Carriers:
         return {}
     found = window_columns(frame, parts.kind_of_window(aggregates[0]))
     return {} if isinstance(found, Refusal) else found
+
+
+def _lags(frame: DataFrame, windows: Carriers) -> dict[str, int]:
+    """How far the windows of rows to come are behind the watermark, at most. A window leaves when the watermark has passed its end, so
+    those to come end after it.
+    """
+    (aggregate,) = parts.windowed_aggregates(plans.analysed_plan(frame)) if windows else (None,)
+    if aggregate is None or not parts.closes_by_inputs(aggregate):
+        return {}
+    length = parts.length_of_windows(aggregate)
+    edges = {"end": 0} if length is None else {"start": length, "end": 0}
+    found: dict[str, int] = {}
+    for name, carrier in windows.items():
+        kind = frame.schema[name].dataType
+        if isinstance(kind, StructType) and carrier.edge == "window" and isinstance(kind["end"].dataType, TimestampType):
+            found |= {f"{name}.{edge}": lag for edge, lag in edges.items()}
+        elif isinstance(kind, TimestampType) and carrier.edge in edges:
+            found[name] = edges[carrier.edge]
+    return found
 
 
 def _word(part: Plan) -> str:

@@ -36,6 +36,8 @@ class Feed:
     """Whether its rows are results of Spark's stream, which computes a part of the query."""
     windows: Carriers = field(default_factory=dict)
     """The columns with the window, if the rows are those of closed windows: all rows of a window arrive in one epoch."""
+    lags_us: Mapping[str, int] = field(default_factory=dict)
+    """A column or its field → how far it is behind the watermark in rows to come, at most: `{"c0.start": 10_000_000}`."""
 
     @property
     def is_changelog(self) -> bool:

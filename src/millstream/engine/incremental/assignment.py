@@ -221,10 +221,11 @@ class Assignment:
                 operator = self._add(self._over(each, [operator]))
             return self._over(step, [operator])
         self._require_hashable(self._bridge.items(step.plan.groupingExpressions()), step)
-        join, sums = below.operators(self._bridge, inputs)
+        join, *others, sums = below.operators(self._bridge, inputs)
         for child in join.step.children:
             self._require_storable(child)
-        self._add(join)
+        for operator in (join, *others):
+            self._add(operator)
         return sums
 
     def _partition_of(self, window: Step) -> list[Expression]:

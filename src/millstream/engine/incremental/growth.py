@@ -12,12 +12,14 @@ from typing import Any
 from millstream.engine.incremental.compilation import Compilation
 from millstream.engine.incremental.operators.base import Operator
 from millstream.engine.incremental.operators.top import TopRanks, TopRows
+from millstream.engine.incremental.passing import passing_rows
 from millstream.engine.incremental.tracing import SMALL
 from millstream.sql.catalyst.bridge import Bridge
 
 _COSTS = {"sums": "touched groups", "table": "changed keys", "join by key": "touched keys"}
 _COSTS_BY_STEP = {"Aggregate": "touched groups", "Window": "touched partitions"}
 _ALL_ROWS = "all rows"
+_UNITS_US = {"d": 86_400_000_000, "h": 3_600_000_000, "m": 60_000_000, "s": 1_000_000, "ms": 1_000}
 _FIXED_BYTES = 8
 _ROW_BYTES = 64
 """The object of a row, and which of its columns are null. Rows of the last epochs take less: they are compressed until they are merged."""
@@ -38,11 +40,13 @@ class Growth:
 
 def growth_of(compilation: Compilation) -> list[Growth]:
     schemas = compilation.epoch_for(SMALL).schemas
-    found = []
+    found, passing = [], passing_rows(compilation)
     for operator in compilation.operators:
-        stores = [output for name, output in schemas.items() if name.partition(".")[0] == str(operator.number)]
-        sizes = tuple(_row_bytes(compilation.bridge, output) for output in stores)
-        found.append(Growth(operator, _cost(operator), sizes, _bound(compilation, operator) if sizes else ""))
+        stores = {name: output for name, output in schemas.items() if name.partition(".")[0] == str(operator.number)}
+        sizes = tuple(_row_bytes(compilation.bridge, output) for output in stores.values())
+        leaving = [passing[name].lag_us for name in stores if name in passing]
+        bound = _until_watermark(max(leaving)) if leaving and len(leaving) == len(stores) else _bound(compilation, operator)
+        found.append(Growth(operator, _cost(operator), sizes, bound if sizes else ""))
     return found
 
 
@@ -56,6 +60,14 @@ def _cost(operator: Operator) -> str:
     if operator.kind == "by key":
         return _COSTS_BY_STEP.get(operator.step.kind, "touched keys")
     return _COSTS.get(operator.kind, "changed rows") if operator.key else "changed rows"
+
+
+def _until_watermark(lag_us: int) -> str:
+    """The rows that stay if they leave when the watermark has passed a time in them by so much."""
+    if lag_us <= 0:
+        return "times after the watermark"
+    text = next((f"{lag_us // us}{unit}" for unit, us in _UNITS_US.items() if lag_us % us == 0), f"{lag_us}us")
+    return f"the last {text} before the watermark"
 
 
 def _bound(compilation: Compilation, operator: Operator) -> str:

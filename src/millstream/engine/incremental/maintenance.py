@@ -152,19 +152,21 @@ class Maintenance:
         total, held = sum(each.rows for each in found), sum(each.bytes for each in found)
         return StateFacts(total, held, self.log.bytes_until(epoch), tuple(found))
 
-    def finish(self, epoch: int, digest: str) -> str:
-        """All sinks hold the epoch: merge, and begin a snapshot when it is due. Returns a warning about the last one, if it failed."""
+    def finish(self, epoch: int, digest: str, watermark_ms: int = 0) -> str:
+        """All sinks hold the epoch: merge, and begin a snapshot when it is due. `watermark_ms`: the watermark by which the epoch has closed
+        windows. Returns a warning about the last snapshot, if it failed.
+        """
         warning = self._end_snapshot(epoch)
-        self.view.finish(epoch, self._changed, self._kept)
+        self._kept |= self.view.finish(epoch, self._changed, self._kept, watermark_ms * 1000)
         ready = not self.snapshots.is_busy and epoch >= self._retry_at
         if ready and self.log.is_snapshot_due(epoch, _SNAPSHOT_EPOCHS, _SNAPSHOT_BYTES):
-            self._begin_snapshot(epoch, digest)
+            self._begin_snapshot(epoch, digest, watermark_ms * 1000)
         return warning
 
-    def _begin_snapshot(self, epoch: int, digest: str) -> None:
+    def _begin_snapshot(self, epoch: int, digest: str, watermark_us: int) -> None:
         """Write a snapshot beside the next epochs, which keep half of the cores."""
         parts, tasks = self._parts, self.view.bridge.spark.sparkContext.defaultParallelism // 2
-        rows = self.view.pin(epoch).coalesce(max(1, tasks))
+        rows = self.view.pin(epoch, watermark_us).coalesce(max(1, tasks))
         self.snapshots.start(lambda: self.log.write_snapshot(epoch, digest, rows, parts))
 
     def _end_snapshot(self, epoch: int) -> str:

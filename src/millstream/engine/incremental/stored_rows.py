@@ -42,16 +42,17 @@ class StoredRows:
         assert self.compiled.log is not None
         return self.bridge.frame(self.bridge.leaf(self.compiled.log.output, self.bridge.empty_rdd())).schema
 
-    def state(self, version: Version) -> DataFrame:
-        """The rows of all stores, without a result."""
-        return self._frame(version)
+    def state(self, version: Version, conditions: Mapping[str, str] | None = None) -> DataFrame:
+        """The rows of all stores, without a result; of some stores, those for which a condition is true."""
+        return self._frame(version, conditions or {})
 
-    def _frame(self, rows: Mapping[str, tuple[Rdd, ...]]) -> DataFrame:
+    def _frame(self, rows: Mapping[str, tuple[Rdd, ...]], conditions: Mapping[str, str]) -> DataFrame:
         bridge, frames = self.bridge, {}
         for name in self.compiled.parts:
             fragments = rows[name] if name in rows else (bridge.empty_rdd(),)
             own = [bridge.nullable(each) for each in bridge.items(self._output_of(name))]
-            frames[name] = bridge.frame(bridge.leaf(bridge.seq(own), bridge.union_rdd(list(fragments), self.partitions)))
+            frame = bridge.frame(bridge.leaf(bridge.seq(own), bridge.union_rdd(list(fragments), self.partitions)))
+            frames[name] = frame.where(conditions[name]) if name in conditions else frame
         return arrivals(frames)
 
     def part(self, frame: DataFrame, name: str) -> DataFrame:

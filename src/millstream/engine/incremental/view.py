@@ -7,17 +7,20 @@ fragments for each store: RDDs whose rows are held in memory or on disk. Version
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from functools import cached_property
 
 from pyspark.sql import DataFrame, SparkSession
 
 from millstream.checkpoint.incremental import Part
 from millstream.engine.incremental.analysis import Analysis
 from millstream.engine.incremental.compilation import Compilation, Encode
+from millstream.engine.incremental.expiry import Expiry
 from millstream.engine.incremental.levels import Levels
 from millstream.engine.incremental.operators.base import Operator
 from millstream.engine.incremental.operators.inputs import FixedRows
+from millstream.engine.incremental.passing import Found, passing_rows
 from millstream.engine.incremental.stored_rows import StoredRows, Version
-from millstream.engine.incremental.tracing import SMALL, TIME, CompiledEpoch, Form, Piece, Tracing
+from millstream.engine.incremental.tracing import SMALL, TIME, CompiledEpoch, Form, Piece, Tracing, Work
 from millstream.engine.incremental.weights import WEIGHT, consolidated, repeated
 from millstream.sql.catalyst.bridge import Bridge, Rdd
 
@@ -48,6 +51,7 @@ class View:
         """The id of a fragment that is not held → the held rows from which it is computed."""
         self._sizes: dict[int, int] = {}
         """The id of a fragment → its bytes; they do not change."""
+        self._expiry = Expiry({})
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -68,6 +72,12 @@ class View:
         """Compile an epoch: see `Compilation.compile`."""
         self._compiled = self.compilation.compile(encode, key, claimed_by)
         self.versions = {-1: self.empty_version()}
+        self._expiry = Expiry(self.passing)
+
+    @cached_property
+    def passing(self) -> Found:
+        """The stores whose rows leave when the watermark has passed them."""
+        return passing_rows(self.compilation)
 
     @property
     def stored_rows(self) -> StoredRows:
@@ -168,9 +178,10 @@ class View:
             if number not in needed:
                 rdd.unpersist(False)
 
-    def state(self, epoch: int) -> DataFrame:
-        """The rows of all stores after an epoch, as one frame like `added`, without a result."""
-        return self.stored_rows.state(self.versions[epoch])
+    def state(self, epoch: int, watermark_us: int = 0) -> DataFrame:
+        """The rows of all stores after an epoch, as one frame like `added`, without a result and what the watermark has passed."""
+        rules = self.passing if watermark_us else {}
+        return self.stored_rows.state(self.versions[epoch], {name: rule.staying(watermark_us) for name, rule in rules.items()})
 
     def parts(self) -> tuple[Part, ...]:
         """The parts of a frame of stored rows."""
@@ -179,10 +190,10 @@ class View:
     def empty_version(self) -> Version:
         return self.stored_rows.empty_version()
 
-    def pin(self, epoch: int) -> DataFrame:
+    def pin(self, epoch: int, watermark_us: int = 0) -> DataFrame:
         """The rows of all stores after an epoch. They stay, whatever later epochs merge and free, until `unpin`."""
         self._pinned = self.versions[epoch]
-        return self.state(epoch)
+        return self.state(epoch, watermark_us)
 
     def unpin(self) -> None:
         pinned, self._pinned = self._pinned, {}
@@ -194,9 +205,12 @@ class View:
         for name, (fragment,) in version.items() if rows is not None else ():
             self._levels.merge((), fragment, rows.get(name, 0) if rows else 0)
 
-    def finish(self, epoch: int, changed: Mapping[str, int] | None = None, kept: Mapping[str, int] | None = None) -> None:
+    def finish(
+        self, epoch: int, changed: Mapping[str, int] | None = None, kept: Mapping[str, int] | None = None, watermark_us: int = 0
+    ) -> dict[str, int]:
         """Forget what only this epoch or earlier versions needed, and merge fragments of many epochs. `changed` is the number of rows that
-        the epoch has added to each store, and `kept` the number that it has, if they are known.
+        the epoch has added to each store, and `kept` the number that it has, if they are known. No rows to come belong to windows that
+        the watermark has passed. Returns the number of rows in the stores that have lost some for that reason.
         """
         self._form = self._form.after(changed, kept) if changed is not None and kept is not None else Form(large=True)
         for name, fragments in self.versions[epoch].items():
@@ -206,12 +220,34 @@ class View:
                 self._levels.add(fragments[-1], changed[name] if changed is not None else None)
         before = self._held(*self.versions.values())
         held = [rdd for slot, rdd in self._slots.items() if slot.startswith("piece:") or slot == "arrivals"]
-        self.versions = {epoch: {name: self._merged(name, fragments) for name, fragments in self.versions[epoch].items()}}
+        due = self._expiry.due(kept, watermark_us, _FRAGMENTS) if kept is not None else []
+        left = {name: self._without_passed(name, self.versions[epoch][name], watermark_us) for name in due}
+        self._expiry.record({name: rows for name, (_, rows) in left.items()}, watermark_us)
+        self.versions = {
+            epoch: {
+                name: (left[name][0],) if name in left else self._merged(name, fragments)
+                for name, fragments in self.versions[epoch].items()
+            }
+        }
         self._free(before | {int(rdd.id()): rdd for rdd in held})
         if self._bases:
             used = {int(rdd.id()) for version in (self.versions[epoch], self._pinned) for rdds in version.values() for rdd in rdds}
             self._bases = {number: rdd for number, rdd in self._bases.items() if number in used}
         self._slots = {}
+        return {name: rows for name, (_, rows) in left.items()}
+
+    def _without_passed(self, name: str, fragments: tuple[Rdd, ...], watermark_us: int) -> tuple[Rdd, int]:
+        """The fragments of a store as one, without rows that the watermark has passed, and the number of its rows."""
+        merge, staying = self._merge_of(name), self.passing[name].staying(watermark_us)
+        piece = Tracing(self.bridge, self._partitions).piece_over(self._compiled.schemas[name], lambda rows: merge(rows.where(staying)))
+        rows = self.bridge.hold_copies(piece.output, self._run(piece, self.bridge.union_rdd(list(fragments), self._partitions)))
+        self._levels.merge(fragments, rows, int(rows.count()))
+        total = self.bridge.frame(self.bridge.leaf(piece.output, rows)).selectExpr(f"coalesce(sum({WEIGHT}), 0L)").head()
+        assert total is not None
+        return rows, int(total[0])
+
+    def _merge_of(self, name: str) -> Work:
+        return _as_they_are if name in self._compiled.appended else self._compiled.compacting(name)
 
     def _merged(self, name: str, fragments: tuple[Rdd, ...]) -> tuple[Rdd, ...]:
         count = self._levels.due(fragments, _FRAGMENTS, only_grows=name in self._compiled.appended)
@@ -229,8 +265,7 @@ class View:
         """The fragments, with the newest of them as one."""
         older, newer = fragments[:-count], fragments[-count:]
         if name not in self._merging:
-            work = _as_they_are if name in self._compiled.appended else self._compiled.compacting(name)
-            self._merging[name] = Tracing(self.bridge, self._partitions).piece_over(self._compiled.schemas[name], work)
+            self._merging[name] = Tracing(self.bridge, self._partitions).piece_over(self._compiled.schemas[name], self._merge_of(name))
         piece = self._merging[name]
         rows = self.bridge.hold_copies(piece.output, self._run(piece, self.bridge.union_rdd(list(newer), self._partitions)))
         self._levels.merge(newer, rows, int(rows.count()))  # a job of its own: only then can the fragments be forgotten

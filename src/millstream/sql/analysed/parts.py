@@ -167,6 +167,39 @@ def kind_of_window(aggregate: Plan) -> str:
     return " ".join([word, *made, *(f"over {name}" for name in held)])
 
 
+def closes_by_inputs(aggregate: Plan) -> bool:
+    """Whether the watermark of the inputs closes the windows of an aggregate: no step below holds rows back."""
+    return not any(map(plans.keeps_state, plans.children(aggregate)))
+
+
+def length_of_windows(aggregate: Plan) -> int | None:
+    """The length of all windows of an aggregate in microseconds; None if they differ, as sessions do."""
+    window = _window_key(aggregate)
+    if window is None or plans.is_session(window):
+        return None
+    found = {_length(each) for each in _definitions(plans.expr_id(window), plans.children(aggregate)[0], columns=True)}
+    return found.pop() if len(found) == 1 else None
+
+
+def _length(window: Expression) -> int | None:
+    """The length of a window, which Spark computes as its start and `start + length`."""
+    edges = plans.children(window)[1::2] if plans.kind(window) == "CreateNamedStruct" else []
+    if len(edges) != 2:
+        return None
+    start, end = (_number_of(edge) for edge in edges)
+    if plans.kind(end) != "Add" or not plans.children(end)[0].semanticEquals(start):
+        return None
+    length = plans.children(end)[1]
+    return int(length.value()) if plans.kind(length) == "Literal" else None
+
+
+def _number_of(edge: Expression) -> Expression:
+    """An edge of a window in microseconds."""
+    while plans.kind(edge) in {"KnownNullable", "PreciseTimestampConversion"}:
+        edge = plans.children(edge)[0]
+    return edge
+
+
 def has_watermark(aggregate: Plan) -> bool:
     """Whether Spark knows when the windows of an aggregate close."""
     window = _window_key(aggregate)
@@ -193,20 +226,24 @@ def _inputs(plan: Plan) -> Iterator[tuple[str, Plan]]:
         yield from _inputs(child)
 
 
-def _definitions(column: int, plan: Plan) -> Iterator[Expression]:
-    """The expressions that a column is computed by: a sliding window has several, and so has one of united rows."""
+def _definitions(column: int, plan: Plan, *, columns: bool = False) -> Iterator[Expression]:
+    """The expressions that a column is computed by: a sliding window has several, and so has one of united rows. With `columns`, also the
+    columns of inputs that it is as they are.
+    """
     children = plans.children(plan)
     if plans.kind(plan) == "Union":
         place = plans.ids(plan).index(column)
         for child in children:
-            yield from _definitions(plans.ids(child)[place], child)
+            yield from _definitions(plans.ids(child)[place], child, columns=columns)
         return
     for item in _computing(column, plan):
         inner = plans.without_alias(item)
         if plans.kind(inner) != "AttributeReference":
             yield inner
         elif children and (plans.kind(item) == "Alias" or plans.expr_id(inner) in plans.ids(children[0])):
-            yield from _definitions(plans.expr_id(inner), children[0])
+            yield from _definitions(plans.expr_id(inner), children[0], columns=columns)
+        elif columns:
+            yield inner
 
 
 def _computing(column: int, plan: Plan) -> list[Expression]:

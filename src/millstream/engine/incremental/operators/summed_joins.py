@@ -16,6 +16,7 @@ from pyspark.sql import functions as F
 from millstream.engine.incremental.keys import Keys
 from millstream.engine.incremental.operators.base import Operator
 from millstream.engine.incremental.operators.joins import InnerJoin
+from millstream.engine.incremental.operators.linear import Linear
 from millstream.engine.incremental.operators.slots import Slots, can_multiply, slots_of
 from millstream.engine.incremental.operators.sums import Sums
 from millstream.engine.incremental.relations import Column, Delta, Relations, Step
@@ -36,8 +37,6 @@ class SummedJoin(InnerJoin):
     summed: int = field(kw_only=True)
     """The side whose sums are kept. Its step has the columns that the sums are for, and then the slots."""
     slots: Slots = field(kw_only=True)
-    computed: list[list[Expression]] = field(kw_only=True)
-    """Columns that projections make of its rows, the lowest first."""
 
     @property
     def stores(self) -> tuple[str, ...]:
@@ -49,13 +48,6 @@ class SummedJoin(InnerJoin):
     def grouped(self) -> tuple[Column, ...]:
         """The columns that the sums are for."""
         return self.step.children[self.summed].columns[: -len(self.slots.slots)]
-
-    def trace(self, tracing: Tracing, deltas: list[Delta]) -> Delta:
-        delta, bridge = super().trace(tracing, deltas), tracing.bridge
-        plan = delta.plan
-        for items in self.computed:
-            plan = bridge.project([*bridge.items(plan.output()), *items], plan)
-        return Delta(plan, delta.weight)
 
     def _hashed(self, tracing: Tracing, delta: Delta, side: int) -> DataFrame:
         if side != self.summed:
@@ -100,18 +92,21 @@ class JoinBelow:
     grouped: tuple[Column, ...]
     """Its columns that the join and the groups read."""
 
-    def operators(self, bridge: Bridge, inputs: list[Operator]) -> tuple[SummedJoin, Sums]:
-        """The join over its inputs, and the aggregate over it."""
+    def operators(self, bridge: Bridge, inputs: list[Operator]) -> list[Operator]:
+        """The join over its inputs, what the projections compute of its rows, and the aggregate."""
         children, slots = list(self.join.children), slots_of(bridge, self.functions)
         children[self.side] = summed = _summed(bridge, children[self.side], self.grouped, slots)
         plan = bridge.join(children[0].plan, children[1].plan, self.join.plan.joinType(), self.join.plan.condition().get())
         step = Step("Join", plan, Relations(bridge).columns_of(plan), tuple(children))
         append_only, keys = all(each.append_only for each in inputs), bridge.join_keys(self.join.plan)
-        computed = [_computed(bridge, project) for project in reversed(self.between)]
-        join = SummedJoin(step, append_only, inputs, keys=keys, summed=self.side, slots=slots, computed=computed)
+        found: list[Operator] = [SummedJoin(step, append_only, inputs, keys=keys, summed=self.side, slots=slots)]
+        for items in filter(None, (_computed(bridge, project) for project in reversed(self.between))):
+            plan = bridge.project([*bridge.items(plan.output()), *items], plan)
+            step = Step("Project", plan, Relations(bridge).columns_of(plan), (step,))
+            found.append(Linear(step, append_only, [found[-1]]))
         known = zip(slots.names, summed.columns[len(self.grouped) :], strict=True)
-        sums = Sums(self.aggregate, False, [join], summed={name: column.attribute for name, column in known})
-        return join, sums.prepare(bridge)
+        sums = Sums(self.aggregate, False, [found[-1]], summed={name: column.attribute for name, column in known})
+        return [*found, sums.prepare(bridge)]
 
 
 def join_below(bridge: Bridge, aggregate: Step, keys: Keys) -> JoinBelow | None:
