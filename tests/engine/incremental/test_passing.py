@@ -86,6 +86,10 @@ PASSING: dict[str, tuple[str, dict[str, tuple[str, float]]]] = {
 }
 RUN = ["by the start", "outer join, distinct", "a whole window"]
 STAYING: dict[str, tuple[str, dict[str, tuple[str, float]]]] = {
+    "a month later": (
+        "SELECT x.k, y.s FROM x JOIN y ON y.w.start = x.w.start + INTERVAL 1 MONTH AND x.k = y.k",
+        {},
+    ),
     "another column": ("SELECT x.w.start a, y.w.start b FROM x JOIN y ON x.s = y.s AND x.k = y.k", {}),
     "starts of sessions": ("SELECT p.s, x.s t FROM p JOIN x ON p.w.start = x.w.start", {"inner join: left": ("c0", 10)}),
     "another column of a join": ("SELECT y.w.start a, count(*) c FROM x JOIN y ON x.k = y.k GROUP BY y.w.start", {}),
@@ -184,6 +188,12 @@ def test_rows_leave_by_the_times_of_their_keys(name: str, spark: SparkSession) -
 def test_rows_without_such_a_time_stay(name: str, spark: SparkSession) -> None:
     sql, expected = STAYING[name]
     assert rules(spark, sql) == expected
+
+
+def test_a_key_that_is_checked_leaves_too(spark: SparkSession, tmp_path: Path) -> None:
+    sql = "SELECT k, w.start a FROM x"
+    found = Keeper(spark, sql, tmp_path, feeds=used_by(spark, sql), key=("a",)).kept.view.passing
+    assert [(name.partition(".")[2], rule.time, rule.lag_us) for name, rule in found.items()] == [("keys", "c1", 10 * SECOND)]
 
 
 @pytest.mark.parametrize("name", RUN)
