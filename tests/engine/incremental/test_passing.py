@@ -26,7 +26,7 @@ pytestmark = pytest.mark.spark
 SECOND = 1_000_000
 SIZES = {"x": (10, 10), "y": (30, 30), "z": (30, 10), "p": (0, 20)}
 """Windows: their length and step. Those of `p` are of any length, as sessions are."""
-EPOCHS, RESTART = 6, 4
+EPOCHS, RESTART = 5, 3
 STEP = 60
 """The watermark moves by so many seconds in an epoch."""
 MOST = 70
