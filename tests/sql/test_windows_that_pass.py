@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.spark
-EPOCHS, FAILING, MOST = 6, 3, 30
+EPOCHS, FAILING, MOST = 5, 2, 30
 ROWS = [{"k": k, "v": number % 7, "at": at(10 * number + 5)} for number in range(EPOCHS * 4) for k in "ab"]
 SQL = """
     WITH tens AS (SELECT window(at, '10 seconds') w, k, sum(v) s FROM t GROUP BY 1, 2),

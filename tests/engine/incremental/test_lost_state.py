@@ -48,8 +48,8 @@ def test_lost_rows_are_restored(
 ) -> None:
     finish, lost = Maintenance.finish, list[int]()
 
-    def finished(self: Maintenance, epoch: int, digest: str) -> str:
-        warning = finish(self, epoch, digest)
+    def finished(self: Maintenance, epoch: int, digest: str, watermark_ms: int) -> str:
+        warning = finish(self, epoch, digest, watermark_ms)
         if epoch == 1 and not lost:
             lost.append(epoch)
             _lose_rows(spark)

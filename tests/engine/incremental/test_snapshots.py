@@ -69,7 +69,7 @@ def test_a_version_that_is_not_pinned_is_lost(
     spark: SparkSession, tmp_path: Path, held: threading.Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The control of the test before. The failure is a warning, the epochs are right, and later snapshots are written."""
-    monkeypatch.setattr(view.View, "pin", lambda self, epoch: self.state(epoch))
+    monkeypatch.setattr(view.View, "pin", lambda self, epoch, watermark_us: self.state(epoch, watermark_us))
     monkeypatch.setattr(maintenance, "_RETRY_EPOCHS", 1)
     keeper = Keeper(spark, SQL, tmp_path)
     run_epochs(keeper, held)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from millstream.sql.catalyst.bridge import Bridge, Expression
@@ -22,6 +23,8 @@ _LONGEST_US = {
 """How far the start of a unit is from a time in it, at most. Zones are set back by whole minutes in our days, and by seconds long ago."""
 _SAME = {"KnownNullable", "KnownNotNull", "PreciseTimestampConversion"}
 _EDGES = ("start", "end")
+_SPAN = re.compile(r"interval (day|hour|minute|second)( to (hour|minute|second))?")
+"""The type of a span that is stored in microseconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +73,7 @@ class Times:
         span, unit = int(sides[1].value()), self._type(sides[1])
         if kind in {"Add", "Subtract"} and unit == "bigint":
             return span if kind == "Add" else -span
-        return span if kind == "TimestampAddInterval" and unit.startswith("interval") and abs(span) < _DAY_US else None
+        return span if kind == "TimestampAddInterval" and _SPAN.fullmatch(unit) and abs(span) < _DAY_US else None
 
     def truncated_by(self, value: Expression) -> int | None:
         """How far `date_trunc` moves a time back, at most."""
