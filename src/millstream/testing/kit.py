@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 Row = dict[str, Any]
 
 _PAGE = "1m"
-"""Every aggregate and join of a task takes a page, even for one row. Spark's are 16 MB or more: a third of the time of small queries."""
+"""Aggregates and joins of a task take a page even for one row, and Spark makes pages larger the larger the heap is."""
 
 
 def run(
