@@ -104,7 +104,7 @@ ALL_INCREMENTAL = {"a join without a bound", "overlapping sessions, which are me
 
 
 def document(sql: str, **node: Any) -> dict[str, Any]:
-    common = {"type": "memory", "rows_per_epoch": 2, "event_time": {"column": "at", "watermark": "0s"}}
+    common = {"type": "memory", "rows_per_epoch": 3, "event_time": {"column": "at", "watermark": "0s"}}
     sources = {"u": {**common, "rows": OTHERS}, "t": {**common, "rows": ROWS}, "untimed": {**common, "rows": OTHERS}}
     del sources["untimed"]["event_time"]
     read = {name: source for name, source in sources.items() if re.search(rf"\b{name}\b", sql)}

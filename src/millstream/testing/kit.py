@@ -39,6 +39,9 @@ if TYPE_CHECKING:
 
 Row = dict[str, Any]
 
+_PAGE = "1m"
+"""Aggregates and joins of a task take a page even for one row, and Spark makes pages larger the larger the heap is."""
+
 
 def run(
     pipeline: str | Path | Topology,
@@ -72,7 +75,8 @@ def open_session() -> Session:
     """The shared session with its JVM."""
     logs = Path(tempfile.mkdtemp(prefix="millstream-logs-"))
     present = tuple(extra for extra in extras_with_jars() if all(located.path for located in jar_paths([extra])))
-    options = SessionOptions("millstream-tests", "local[2]", {**local_files.CONF, **INCREMENTAL}, "short", present, logs)
+    conf = {**local_files.CONF, **INCREMENTAL, "spark.buffer.pageSize": _PAGE}
+    options = SessionOptions("millstream-tests", "local[2]", conf, "short", present, logs)
     dismiss()
     opened = begin(options).finish()
     local_files.write_no_checksum_files(opened.spark)

@@ -44,7 +44,9 @@ class Keeper:
 
     def step(self, epoch: int, *, finish: bool = True, time_ms: int = 0, **changes: Rows) -> Rows:
         """Run an epoch: the changes of the result, which are applied to `result`."""
-        frames = {name: self.spark.createDataFrame(changes.get(name, []), feed.schema) for name, feed in self.feeds.items()}
+        from tests.sql.random.oracle import frame_of
+
+        frames = {name: frame_of(self.spark, changes.get(name, []), feed.schema) for name, feed in self.feeds.items()}
         rows = [tuple(row) for row in self.kept.step(arrivals(frames), epoch, f"digest {epoch}", time_ms=time_ms).collect()]
         self.kept.write(epoch, f"digest {epoch}")
         if finish:
