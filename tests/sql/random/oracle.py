@@ -26,7 +26,7 @@ INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.facto
 """Every query is new: to compile it to Java takes longer than to run it."""
 SETTINGS = {"spark.sql.shuffle.partitions": "1", "spark.sql.adaptive.enabled": "false", **INTERPRETED}
 """One partition: the answer is the same, with half of the tasks."""
-COMPILED = 24
+COMPILED = 8
 """One of so many cases runs as compiled Java, as in production."""
 EMPTY = 8
 """One of so many cases runs that never have a row in the result."""
