@@ -44,7 +44,7 @@ MERGED = {
     "join": (QUERIES["join"], "g", "SELECT * FROM {}"),
 }
 """For each query: what is merged, by which column, and what is computed from the table."""
-SIZES = (5_000_000, 10_000_000, 25_000_000, 50_000_000)
+SIZES = (10_000_000, 25_000_000, 50_000_000, 100_000_000)
 _TIMED = 4
 _DELTA = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
