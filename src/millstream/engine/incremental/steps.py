@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from millstream.engine.incremental.distinct_copies import with_ordered_copies
 from millstream.engine.incremental.relations import Refused, Relations, Step
 from millstream.sql.catalyst.bridge import Bridge, Expression, Plan
 from millstream.worker import marks
@@ -104,7 +105,7 @@ class Steps:
         kind = bridge.kind(plan)
         if kind == "Join" and str(plan.joinType().toString()) == "LeftAnti":
             return self._separate_nulls(plan)
-        return self._separate_distinct(plan) if kind == "Aggregate" else plan
+        return self._separate_distinct(with_ordered_copies(bridge, plan)) if kind == "Aggregate" else plan
 
     # Scalar subqueries
 
