@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.engine.incremental.keeper import Keeper
 
+from millstream.engine.incremental import view
 from millstream.engine.incremental.relations import Refused
+from millstream.errors import RunError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -113,3 +115,23 @@ def test_types_that_cannot_be_kept_are_told_from_names(kind: str, refused: bool)
     from millstream.engine.incremental.relations import is_unstorable
 
     assert is_unstorable(kind) is refused
+
+
+def test_nulls_in_maps_stay_nulls_where_spark_generates_code(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spark's own code for grouping by a map makes 0 of them."""
+    monkeypatch.setattr(view, "_LARGE_BYTES", -1)
+    tables = {"t": "k int, m map<string,bigint>, a array<struct<n: map<int,double>>>", "u": "k int"}
+    keeper = Keeper(spark, "SELECT t.k, m, a FROM t LEFT JOIN u ON t.k = u.k", tmp_path, tables)
+    row = (1, {"x": None, "y": 2}, [({1: None, 2: 0.5},), None])
+    for epoch in range(3):
+        changes = keeper.step(epoch, t=[(*row, 1)] if epoch < 2 else [(*row, -1)], u=[(2, 1)])
+        assert [(each[1], each[2][0][0], each[3]) for each in changes] == [(row[1], row[2][0][0], "d" if epoch == 2 else "i")]
+
+
+def test_a_query_with_binary_values_continues(spark: SparkSession, tmp_path: Path) -> None:
+    sql = "SELECT k, b FROM t JOIN VALUES (1, X'61'), (2, X'00') AS f(k2, b) ON t.k = f.k2"
+    Keeper(spark, sql, tmp_path, {"t": "k int"}).step(0, t=[(1, 1)])
+    assert Keeper(spark, sql, tmp_path, {"t": "k int"}).step(1, t=[(2, 1)]) == [(2, bytearray(b"\0"), "i")]
+    other = sql.replace("61", "62")
+    with pytest.raises(RunError, match="MS053"):
+        Keeper(spark, other, tmp_path, {"t": "k int"}).step(2)

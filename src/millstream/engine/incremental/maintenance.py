@@ -14,7 +14,7 @@ from millstream.clients.storage import Storage
 from millstream.engine.incremental.analysis import Analysis
 from millstream.engine.incremental.changes import with_ops
 from millstream.engine.incremental.log import StateLog
-from millstream.engine.incremental.relations import Refused
+from millstream.engine.incremental.relations import Refused, Step
 from millstream.engine.incremental.shown_columns import with_names
 from millstream.engine.incremental.snapshots import SnapshotWriter
 from millstream.engine.incremental.stored_rows import Version
@@ -79,10 +79,15 @@ class Maintenance:
         trees = [view.compilation.root_step.plan, *view.compilation.streamed]
         plan = re.sub(r"#\d+L?", "", "\n".join(map(view.bridge.full_text, trees)))
         plan = re.sub(r"\b(_common_expr|lambda \w+?)_\d+", r"\1", re.sub(r"LogicalRDD.*", "LogicalRDD", plan))
-        fixed = [str(step.plan.data().toString()) for step in view.compilation.root_step.walk() if step.kind == "LocalRelation"]
+        fixed = [self._values_of(step) for step in view.compilation.root_step.walk() if step.kind == "LocalRelation"]
         operators = [f"{each.number} {each.kind} {each.key}" for each in view.operators]
         text = "\n".join([plan, *fixed, *operators, view.stored_rows.schema.simpleString(), *view.stored_rows.stores, str(self.key)])
         return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    def _values_of(self, step: Step) -> str:
+        """The rows that the query itself contains, as text. Java shows binary values by their place in memory."""
+        text = str(step.plan.data().toString())
+        return str(self.view.bridge.frame(step.plan).collect()) if "[B@" in text else text
 
     @property
     def log(self) -> StateLog:

@@ -13,6 +13,8 @@ from functools import reduce
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from millstream.engine.incremental.map_values import has_maps, unwrapped, wrapped
+
 WEIGHT, HASH = "_w", "_h"
 
 
@@ -33,9 +35,17 @@ def union(frames: Iterable[DataFrame]) -> DataFrame:
 
 def consolidated(frame: DataFrame) -> DataFrame:
     """Equal rows as one row with the sum of their weights; none where the sum is 0."""
+    return grouped(frame, f"sum({WEIGHT})").where(f"{WEIGHT} <> 0")
+
+
+def grouped(frame: DataFrame, weight: str) -> DataFrame:
+    """Equal rows as one row, whose weight is computed by SQL."""
     names = frame.columns
-    summed = frame.groupBy(*[name for name in names if name != WEIGHT]).agg(F.expr(f"sum({WEIGHT}) AS {WEIGHT}"))
-    return summed.where(f"{WEIGHT} <> 0").selectExpr(*names)  # by text: a call of the JVM less for each column
+    kinds = {field.name: field.dataType for field in frame.schema.fields if has_maps(field.dataType)}
+    rows = frame.selectExpr(*[f"{wrapped(name, kinds[name])} AS {name}" if name in kinds else name for name in names]) if kinds else frame
+    found = rows.groupBy(*[name for name in names if name != WEIGHT]).agg(F.expr(f"{weight} AS {WEIGHT}"))
+    # by text: a call of the JVM less for each column
+    return found.selectExpr(*[f"{unwrapped(name, kinds[name])} AS {name}" if name in kinds else name for name in names])
 
 
 def negated(frame: DataFrame) -> DataFrame:

@@ -12,7 +12,7 @@ from millstream.engine.incremental.arrivals import Feed
 from millstream.engine.incremental.operators.base import Operator
 from millstream.engine.incremental.relations import Delta
 from millstream.engine.incremental.tracing import Store, Tracing
-from millstream.engine.incremental.weights import HASH, WEIGHT, column_names, consolidated, negated, partitioned, union
+from millstream.engine.incremental.weights import HASH, WEIGHT, column_names, consolidated, grouped, negated, partitioned, union
 from millstream.plan.changelog import DELETE, SEQUENCE, op_of
 
 _AT = "_at"
@@ -112,7 +112,7 @@ class Table(Operator):
         old = consolidated(store.at(new.select(HASH))).join(touched.hint("shuffle_hash"), F.expr(same), "left_semi")
         if times:  # a row may expire in the epoch that changes it
             both = union([old, _expired(tracing, store, self.feed)])
-            old = both.groupBy(*[name for name in both.columns if name != WEIGHT]).agg(F.expr(f"max({WEIGHT}) AS {WEIGHT}"))
+            old = grouped(both, f"max({WEIGHT})")
         change = tracing.cut(consolidated(union([present, negated(old)])))
         store.add(change)
         rows = consolidated(change.drop(_AT)) if times else change
