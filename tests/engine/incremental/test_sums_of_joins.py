@@ -21,7 +21,7 @@ TABLES = {"t": "k int, v bigint, d decimal(10,2), g string", "u": "k int, w int"
 QUERIES = {
     "sums of one side": "SELECT u.w, count(*) AS n, sum(t.v) AS s, avg(t.k) AS a FROM t JOIN u ON t.k = u.k GROUP BY u.w",
     "groups of both sides": "SELECT t.g, u.w, sum(t.d) AS s, count(t.d) AS n FROM t JOIN u ON t.k = u.k GROUP BY t.g, u.w",
-    "expressions of the right side": "SELECT u.w + 1 AS w, sum(t.v * 2 + 1) AS s FROM u JOIN t ON t.k = u.k GROUP BY u.w + 1",
+    "expressions of the right side": "SELECT u.w + 1 AS w, sum(t.d * 2 + 1) AS s FROM u JOIN t ON t.k = u.k GROUP BY u.w + 1",
     "one group and a filter": "SELECT count(*) AS n, sum(t.v) FILTER (WHERE t.v > 2) AS s FROM t JOIN u ON t.k = u.k AND t.g < 'c'",
 }
 
@@ -92,6 +92,8 @@ def test_what_is_kept_grows_with_keys_and_not_with_rows(spark: SparkSession, tmp
     [
         "SELECT u.w, sum(t.v * u.k) AS s FROM t JOIN u ON t.k = u.k GROUP BY u.w",
         "SELECT u.w, max(t.v) AS s FROM t JOIN u ON t.k = u.k GROUP BY u.w",
+        "SELECT u.w, sum(cast(t.g AS int)) AS s FROM t JOIN u ON t.k = u.k GROUP BY u.w",
+        "WITH j AS (SELECT w, v FROM t JOIN u ON t.k = u.k) SELECT w, sum(v) AS s FROM j GROUP BY w UNION ALL SELECT w, v FROM j",
         "SELECT u.w, sum(t.v) AS s FROM t LEFT JOIN u ON t.k = u.k GROUP BY u.w",
         "SELECT string(f) AS f, count(*) AS n FROM (SELECT k, double(v) AS f FROM t) t JOIN u ON t.k = u.k GROUP BY string(f), w",
     ],
@@ -100,3 +102,14 @@ def test_joins_of_which_sums_are_not_enough(spark: SparkSession, tmp_path: Path,
     found = [each for each in Keeper(spark, text, tmp_path, TABLES).kept.view.operators if isinstance(each, SummedJoin)]
     assert not any(column.name == "f" for each in found for column in each.grouped)
     assert not found or "double" in text
+
+
+def test_a_row_without_a_partner_is_no_error(spark: SparkSession, tmp_path: Path) -> None:
+    text = "SELECT u.w, sum(cast(t.g AS int)) AS s FROM t JOIN u ON t.k = u.k GROUP BY u.w"
+    keeper = Keeper(spark, text, tmp_path, TABLES)
+    assert keeper.step(0, t=[(1, 0, None, "7", 1), (2, 0, None, "x", 1)], u=[(1, 10, 1)]) == [(10, 7, "i")]
+
+
+def test_a_filter_protects_the_argument(spark: SparkSession, tmp_path: Path) -> None:
+    text = "SELECT k, sum(cast(g AS int)) FILTER (WHERE g <> 'x') AS s FROM t GROUP BY k"
+    assert Keeper(spark, text, tmp_path, TABLES).step(0, t=[(1, 0, None, "7", 1), (1, 0, None, "x", 1)]) == [(1, 7, "i")]

@@ -55,10 +55,12 @@ class Assignment:
     def __init__(self, bridge: Bridge, feeds: Mapping[str, Feed]) -> None:
         self._bridge, self._feeds = bridge, feeds
         self.operators: list[Operator] = []
+        self._roots: list[Step] = []
 
     def assign(self, step: Step) -> Operator:
         """The operator of a whole query; those below it come before it in `operators`."""
         self._require_storable(step)
+        self._roots.append(step)
         return self._assign(step)
 
     def assign_below(self, chain: list[Step], step: Step) -> Operator:
@@ -210,7 +212,7 @@ class Assignment:
         """The operator of an aggregate above a join of which sums are enough."""
         keys = Keys(self._bridge, {name: feed.key for name, feed in self._feeds.items() if feed.is_keyed})
         below = join_below(self._bridge, step, keys) if step.kind == "Aggregate" else None
-        if below is None or self._shared(below.join) or not self._adds_up(step, all(map(self._only_adds, below.join.children))):
+        if below is None or self._is_read_twice(below.join) or not self._adds_up(step, all(map(self._only_adds, below.join.children))):
             return None
         for each in (*below.between, below.join):
             self._require_deterministic(each)
@@ -227,6 +229,10 @@ class Assignment:
         for operator in (join, *others):
             self._add(operator)
         return sums
+
+    def _is_read_twice(self, step: Step) -> bool:
+        """Whether the query has an equal step: the state of both is one."""
+        return sum(each.kind == step.kind and bool(each.plan.sameResult(step.plan)) for root in self._roots for each in root.walk()) > 1
 
     def _partition_of(self, window: Step) -> list[Expression]:
         keys = self._bridge.items(window.plan.partitionSpec())

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from millstream.engine.incremental.compilation import Compilation
+from millstream.engine.incremental.leaving.rules import leaving_rules
 from millstream.engine.incremental.operators.base import Operator
 from millstream.engine.incremental.operators.top import TopRanks, TopRows
-from millstream.engine.incremental.passing import passing_rows
 from millstream.engine.incremental.tracing import SMALL
 from millstream.sql.catalyst.bridge import Bridge
 
@@ -40,7 +40,7 @@ class Growth:
 
 def growth_of(compilation: Compilation) -> list[Growth]:
     schemas = compilation.epoch_for(SMALL).schemas
-    found, passing = [], passing_rows(compilation)
+    found, passing = [], leaving_rules(compilation)
     for operator in compilation.operators:
         stores = {name: output for name, output in schemas.items() if name.partition(".")[0] == str(operator.number)}
         sizes = tuple(_row_bytes(compilation.bridge, output) for output in stores.values())

@@ -14,11 +14,11 @@ from pyspark.sql import DataFrame, SparkSession
 from millstream.checkpoint.incremental import Part
 from millstream.engine.incremental.analysis import Analysis
 from millstream.engine.incremental.compilation import Compilation, Encode
-from millstream.engine.incremental.expiry import Expiry
+from millstream.engine.incremental.leaving.rules import LeavingRules, leaving_rules
+from millstream.engine.incremental.leaving.schedule import LeavingSchedule
 from millstream.engine.incremental.levels import Levels
 from millstream.engine.incremental.operators.base import Operator
 from millstream.engine.incremental.operators.inputs import FixedRows
-from millstream.engine.incremental.passing import Found, passing_rows
 from millstream.engine.incremental.stored_rows import StoredRows, Version
 from millstream.engine.incremental.tracing import SMALL, TIME, CompiledEpoch, Form, Piece, Tracing, Work
 from millstream.engine.incremental.weights import WEIGHT, consolidated, repeated
@@ -51,7 +51,7 @@ class View:
         """The id of a fragment that is not held → the held rows from which it is computed."""
         self._sizes: dict[int, int] = {}
         """The id of a fragment → its bytes; they do not change."""
-        self._expiry = Expiry({})
+        self._expiry = LeavingSchedule({})
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -72,12 +72,12 @@ class View:
         """Compile an epoch: see `Compilation.compile`."""
         self._compiled = self.compilation.compile(encode, key, claimed_by)
         self.versions = {-1: self.empty_version()}
-        self._expiry = Expiry(self.passing)
+        self._expiry = LeavingSchedule(self.passing)
 
     @cached_property
-    def passing(self) -> Found:
+    def passing(self) -> LeavingRules:
         """The stores whose rows leave when the watermark has passed them."""
-        return passing_rows(self.compilation)
+        return leaving_rules(self.compilation)
 
     @property
     def stored_rows(self) -> StoredRows:

@@ -454,6 +454,10 @@ class Bridge:
         """64 bits that are equal for equal keys, nulls included."""
         return self._expressions.XxHash64(self.seq(keys)) if keys else self.expression("0L")
 
+    def widens(self, cast: Expression) -> bool:
+        """Whether a cast has an exact result for every value."""
+        return bool(self._expressions.Cast.canUpCast(cast.child().dataType(), cast.dataType()))
+
     def count(self, expression: Expression) -> Expression:
         return self._expressions.aggregate.Count(self.seq([expression])).toAggregateExpression()
 

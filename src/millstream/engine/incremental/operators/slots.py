@@ -88,11 +88,13 @@ def slots_of(bridge: Bridge, functions: list[Expression]) -> Slots:
         inner, name = function.aggregateFunction(), str(function.aggregateFunction().prettyName())
         read = bridge.children(inner)
         names = [f"x{index}_{place}" for place in range(len(read))]
-        arguments += zip(read, names, strict=True)
         conditions = [f"{each} IS NOT NULL" for each in names]
         if function.filter().isDefined():
-            arguments.append((function.filter().get(), f"f{index}"))
+            wanted = function.filter().get()  # an argument may be an error in rows that it leaves out
+            read = [bridge.make("If", wanted, each, bridge.null_of(each.dataType())) for each in read]
+            arguments.append((wanted, f"f{index}"))
             conditions.append(f"f{index}")
+        arguments += zip(read, names, strict=True)
         counts = " AND ".join(conditions) or "true"
         if name in {"min", "max"}:
             slots.append(Slot(f"m{index}", f"{name}(if({counts}, {names[0]}, NULL))", *[f"{name}(m{index})"] * 2))

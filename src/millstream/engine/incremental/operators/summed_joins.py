@@ -24,6 +24,14 @@ from millstream.engine.incremental.tracing import Store, Tracing
 from millstream.engine.incremental.weights import HASH, WEIGHT, column_names, partitioned
 from millstream.sql.catalyst.bridge import Bridge, Expression, Plan
 
+_DIGITS = 38
+"""A decimal with fewer digits has room for every result of its operation."""
+_ARITHMETIC = {"Add", "Subtract", "Multiply"}
+_HARMLESS = {
+    *("AttributeReference", "Literal", "Cast", "Coalesce", "If", "CaseWhen", "And", "Or", "Not", "IsNull", "IsNotNull", "In"),
+    *("EqualTo", "EqualNullSafe", "GreaterThan", "GreaterThanOrEqual", "LessThan", "LessThanOrEqual", "KnownNotNull", "GetStructField"),
+}
+"""Expressions that have a value for every row."""
 _INEXACT = ("float", "double", "collate", "map<")
 """Types whose equal values may differ, as 0.0 and -0.0 do: rows that are equal only so cannot stand for each other."""
 
@@ -110,7 +118,9 @@ class JoinBelow:
 
 
 def join_below(bridge: Bridge, aggregate: Step, keys: Keys) -> JoinBelow | None:
-    """The join below an aggregate that can add up its functions, if the sums of one side are enough, and fewer than its rows."""
+    """The join below an aggregate that can add up its functions, if the sums of one side are enough, and its rows are not known to be
+    unique in the columns that are read.
+    """
     between, join = list[Step](), aggregate.children[0]
     while join.kind == "Project":
         between.append(join)
@@ -120,6 +130,8 @@ def join_below(bridge: Bridge, aggregate: Step, keys: Keys) -> JoinBelow | None:
         return None
     if not bridge.join_keys(join.plan)[0] or not can_multiply(bridge, parts[1]):
         return None
+    if not all(_cannot_fail(bridge, each) for function in parts[1] for each in _read_by(bridge, function)):
+        return None  # a row that meets no other would be an error
     read, values = _ids(bridge, parts[0]), _ids(bridge, parts[1])
     for project in between:
         made = {int(item.exprId().id()): item for item in _computed(bridge, project)}
@@ -132,6 +144,23 @@ def join_below(bridge: Bridge, aggregate: Step, keys: Keys) -> JoinBelow | None:
         if values <= {column.id for column in child.columns} and exact and not unique:
             return JoinBelow(aggregate, parts[1], between, join, side, grouped)
     return None
+
+
+def _read_by(bridge: Bridge, function: Expression) -> list[Expression]:
+    """The arguments of an aggregate function, and its filter."""
+    wanted = function.filter()
+    return [*bridge.children(function.aggregateFunction()), *([wanted.get()] if wanted.isDefined() else [])]
+
+
+def _cannot_fail(bridge: Bridge, value: Expression) -> bool:
+    """Whether a value can be computed for every row. Arithmetic of whole numbers may overflow."""
+    kind, result = bridge.kind(value), str(value.dataType().catalogString())
+    has_room = result.startswith("decimal") and int(value.dataType().precision()) < _DIGITS
+    if kind in _ARITHMETIC and not has_room and result not in {"float", "double"}:
+        return False
+    if kind == "Cast" and not bridge.widens(value):
+        return False
+    return kind in {*_ARITHMETIC, *_HARMLESS} and all(_cannot_fail(bridge, child) for child in bridge.children(value))
 
 
 def _computed(bridge: Bridge, project: Step) -> list[Expression]:

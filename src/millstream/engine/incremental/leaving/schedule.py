@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from millstream.engine.incremental.passing import Found
+from millstream.engine.incremental.leaving.rules import LeavingRules
 
 
 @dataclass
@@ -23,10 +23,10 @@ class _Last:
 
 
 @dataclass
-class Expiry:
+class LeavingSchedule:
     """The stores whose rows leave, by operator."""
 
-    passing: Found
+    passing: LeavingRules
     _last: dict[str, _Last] = field(default_factory=dict)
 
     def due(self, kept: Mapping[str, int], watermark_us: int, epochs: int) -> list[str]:

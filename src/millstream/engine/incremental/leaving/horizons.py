@@ -11,6 +11,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from millstream.engine.incremental.arrivals import Feed
+from millstream.engine.incremental.leaving.times import Place, Times
 from millstream.engine.incremental.operators.base import Operator
 from millstream.engine.incremental.operators.by_window import ByWindow
 from millstream.engine.incremental.operators.inputs import NativePart
@@ -20,7 +21,6 @@ from millstream.engine.incremental.operators.linear import Linear, Shared, Union
 from millstream.engine.incremental.operators.summed_joins import SummedJoin
 from millstream.engine.incremental.operators.sums import Sums
 from millstream.engine.incremental.operators.top import TopRanks
-from millstream.engine.incremental.times import Place, Times
 from millstream.engine.incremental.weights import column_names
 from millstream.sql.catalyst.bridge import Bridge, Expression
 
@@ -43,7 +43,7 @@ class Horizon:
         return replace(self, window=window if self.window is not None else None)
 
 
-Known = Mapping[Place, Horizon]
+KnownHorizons = Mapping[Place, Horizon]
 
 
 class Horizons:
@@ -51,7 +51,7 @@ class Horizons:
 
     def __init__(self, bridge: Bridge, feeds: Mapping[str, Feed], operators: Iterable[Operator]) -> None:
         self._bridge, self._feeds, self.times = bridge, feeds, Times(bridge)
-        self._rules: dict[type[Operator], Callable[[Operator], Known]] = {
+        self._rules: dict[type[Operator], Callable[[Operator], KnownHorizons]] = {
             NativePart: self._of_part,
             Linear: self._of_rows,
             Shared: self._of_shared,
@@ -64,18 +64,18 @@ class Horizons:
             Keyed: self._of_keys,
             TopRanks: self._of_keys,
         }
-        self._known: dict[int, Known] = {}
+        self._known: dict[int, KnownHorizons] = {}
         for operator in operators:
             rule = self._rules.get(type(operator))
             shown = {column.id for column in operator.step.columns}
             found = rule(operator) if rule is not None else {}
             self._known[id(operator)] = {place: each for place, each in found.items() if place.column in shown}
 
-    def of(self, operator: Operator) -> Known:
+    def of(self, operator: Operator) -> KnownHorizons:
         """The horizons in an operator's changes."""
         return self._known[id(operator)]
 
-    def of_expression(self, value: Expression, known: Known) -> Horizon | None:
+    def of_expression(self, value: Expression, known: KnownHorizons) -> Horizon | None:
         """The horizon of a value that is computed from changes."""
         if (exact := self.times.exact(value)) is not None:
             base = known.get(exact.place)
@@ -94,7 +94,7 @@ class Horizons:
 
     # Operators without keys
 
-    def _of_part(self, operator: Operator) -> Known:
+    def _of_part(self, operator: Operator) -> KnownHorizons:
         step, lags = operator.step, self._feeds[operator.step.input].lags_us
         found: dict[Place, Horizon] = {}
         for name, column in zip(column_names(len(step.columns)), step.columns, strict=True):
@@ -104,7 +104,7 @@ class Horizons:
                     found[Place(column.id, field)] = Horizon(lag, operator.number, -lag)
         return found
 
-    def _of_rows(self, operator: Operator) -> Known:
+    def _of_rows(self, operator: Operator) -> KnownHorizons:
         plan, kind, below = operator.step.plan, operator.step.kind, self.of(operator.inputs[0])
         if kind == "Project":
             return dict(self._named(self._bridge.items(plan.projectList()), below))
@@ -120,7 +120,7 @@ class Horizons:
                     found[Place(int(column.exprId().id()), field)] = horizon
         return found
 
-    def _named(self, items: Iterable[Expression], below: Known) -> Iterator[tuple[Place, Horizon]]:
+    def _named(self, items: Iterable[Expression], below: KnownHorizons) -> Iterator[tuple[Place, Horizon]]:
         """The horizons of named expressions."""
         for item in items:
             for field in self.times.fields_of(item):
@@ -128,18 +128,18 @@ class Horizons:
                 if horizon is not None:
                     yield Place(int(item.exprId().id()), field), horizon
 
-    def _of_field(self, value: Expression, field: str, below: Known) -> Horizon | None:
+    def _of_field(self, value: Expression, field: str, below: KnownHorizons) -> Horizon | None:
         """The horizon of a time, or of a field of a window, which is handed on as it is."""
         if not field:
             return self.of_expression(value, below)
         return below.get(Place(int(value.exprId().id()), field)) if self._bridge.kind(value) == "AttributeReference" else None
 
-    def _of_shared(self, operator: Operator) -> Known:
+    def _of_shared(self, operator: Operator) -> KnownHorizons:
         pairs = zip(operator.inputs[0].step.columns, operator.step.columns, strict=True)
         ids = {old.id: new.id for old, new in pairs}
         return {Place(ids[place.column], place.field): each for place, each in self.of(operator.inputs[0]).items()}
 
-    def _of_union(self, operator: Operator) -> Known:
+    def _of_union(self, operator: Operator) -> KnownHorizons:
         found: dict[Place, Horizon] = {}
         outputs = [self._bridge.items(child.plan.output()) for child in operator.step.children]
         for column, *others in zip(operator.step.columns, *outputs, strict=True):
@@ -150,7 +150,7 @@ class Horizons:
                     found[Place(column.id, field)] = horizon
         return found
 
-    def _of_windows(self, operator: Operator) -> Known:
+    def _of_windows(self, operator: Operator) -> KnownHorizons:
         """A step over the rows of one epoch: nothing in its changes is older than them."""
         if operator.step.kind == "Aggregate":
             return self._grouped(operator, self._bridge.items(operator.step.plan.groupingExpressions()))
@@ -159,16 +159,16 @@ class Horizons:
 
     # Operators by key: a change touches the rows of its key, which may be old in all other columns
 
-    def _of_groups(self, operator: Operator) -> Known:
+    def _of_groups(self, operator: Operator) -> KnownHorizons:
         return self._grouped(operator, self._bridge.items(operator.step.plan.groupingExpressions()))
 
-    def _of_keys(self, operator: Operator) -> Known:
+    def _of_keys(self, operator: Operator) -> KnownHorizons:
         assert isinstance(operator, Keyed | TopRanks)
         if operator.step.kind == "Aggregate":
             return self._grouped(operator, operator.keys)
         return self._with_related(operator.keys, self.of(operator.inputs[0]))
 
-    def _grouped(self, operator: Operator, keys: list[Expression]) -> Known:
+    def _grouped(self, operator: Operator, keys: list[Expression]) -> KnownHorizons:
         below = self.of(operator.inputs[0])
         items = self._bridge.items(operator.step.plan.aggregateExpressions())
         found = dict(self._named(items, self._only(keys, below)))
@@ -179,19 +179,19 @@ class Horizons:
                 found.setdefault(Place(int(item.exprId().id()), ""), horizon)
         return found
 
-    def _only(self, keys: Iterable[Expression], below: Known) -> dict[Place, Horizon]:
+    def _only(self, keys: Iterable[Expression], below: KnownHorizons) -> dict[Place, Horizon]:
         """The horizons of keys."""
         places = {place for key in keys for place in self.times.places_of(self._bridge.unnamed(key))}
         return {place: each for place, each in below.items() if place in places}
 
-    def _with_related(self, keys: Iterable[Expression], below: Known) -> Known:
+    def _with_related(self, keys: Iterable[Expression], below: KnownHorizons) -> KnownHorizons:
         """The horizons of keys, and of times at a fixed distance from them."""
         found = self._only(keys, below)
         for key in list(found.values()):
             found = self._related(key, below) | found
         return found
 
-    def _related(self, key: Horizon, below: Known) -> dict[Place, Horizon]:
+    def _related(self, key: Horizon, below: KnownHorizons) -> dict[Place, Horizon]:
         """The times at a fixed distance from a key."""
         alike = {place: each for place, each in below.items() if each.window is not None and each.window == key.window}
         return {place: key.moved(each.distance_us - key.distance_us) for place, each in alike.items()}
@@ -204,7 +204,7 @@ class Horizons:
         for one, other in zip(*join.keys, strict=True):
             yield (one, other), (self.of_expression(one, left), self.of_expression(other, right))
 
-    def _of_join(self, operator: Operator) -> Known:
+    def _of_join(self, operator: Operator) -> KnownHorizons:
         """Two times that are compared have the weaker of their horizons: a change of one side returns rows of the other."""
         assert isinstance(operator, Join)
         found: dict[Place, Horizon] = {}

@@ -15,8 +15,8 @@ from millstream.engine.incremental import maintenance, view
 from millstream.engine.incremental.analysis import Analysis, query_over
 from millstream.engine.incremental.arrivals import Feed
 from millstream.engine.incremental.growth import growth_of
+from millstream.engine.incremental.leaving.rules import leaving_rules
 from millstream.engine.incremental.maintenance import Maintenance
-from millstream.engine.incremental.passing import passing_rows
 from millstream.engine.incremental.view import View
 
 if TYPE_CHECKING:
@@ -176,7 +176,7 @@ def rules(spark: SparkSession, sql: str) -> dict[str, tuple[str, float]]:
     """Operator and store → the time by which its rows leave, and its lag in seconds."""
     found = View(Analysis(spark, used_by(spark, sql), query_over(sql))).compilation
     kinds = {each.number: each.kind for each in found.operators}
-    named = ((name.partition("."), rule) for name, rule in passing_rows(found).items())
+    named = ((name.partition("."), rule) for name, rule in leaving_rules(found).items())
     return {f"{kinds[int(number)]}: {store}": (rule.time, rule.lag_us / SECOND) for (number, _, store), rule in named}
 
 
@@ -215,7 +215,7 @@ def test_the_result_is_that_of_all_windows(name: str, spark: SparkSession, tmp_p
     assert all(each.bounded_by for each in growth_of(windows.keeper.kept.view.compilation) if each.row_bytes)
 
 
-def test_without_dropping_rows_stay(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_stay_if_none_may_leave(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(View, "passing", {})
     windows = Windows(spark, PASSING[RUN[0]][0], tmp_path)
     windows.run(0, EPOCHS)
