@@ -210,6 +210,14 @@ def test_a_join_of_streams_is_bounded_by_a_comparison_of_their_times(bridge: Bri
         assert bridge.bounds_state(join) == bounded, condition
 
 
+def test_a_cast_widens_or_may_fail(bridge: Bridge) -> None:
+    table = bridge.spark.sql(
+        "SELECT cast(i AS bigint), cast(i AS decimal(10, 0)), cast(s AS int), cast(i AS tinyint) FROM VALUES (1, 'x') AS t(i, s)"
+    )
+    casts = [bridge.unnamed(item) for item in bridge.items(bridge.analysed(table).projectList())]
+    assert [bridge.widens(cast) for cast in casts] == [True, True, False, False]
+
+
 def test_physical_plans_are_changed(bridge: Bridge) -> None:
     bridge = Bridge(bridge.spark.newSession())
     bridge.spark.conf.set("spark.sql.adaptive.enabled", "false")
