@@ -16,18 +16,18 @@ class KnownNames(JVMView):  # type: ignore[misc]  # Py4J has no types
 
     def __init__(self, view: JVMView) -> None:
         super().__init__(view._gateway_client, view._jvm_name, id=view._id)
-        self._view = view
+        self._view = view  # the JVM forgets a view that Python no longer holds
 
     def __getattr__(self, name: str) -> Any:
         return _remember(self, name, super().__getattr__(name))
 
 
-class _Package(JavaPackage):  # type: ignore[misc]
+class _Package(JavaPackage):  # type: ignore[misc]  # Py4J has no types
     def __getattr__(self, name: str) -> Any:
         return _remember(self, name, super().__getattr__(name))
 
 
-class _Class(JavaClass):  # type: ignore[misc]
+class _Class(JavaClass):  # type: ignore[misc]  # Py4J has no types
     def __getattr__(self, name: str) -> Any:
         return _remember(self, name, super().__getattr__(name))
 

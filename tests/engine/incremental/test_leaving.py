@@ -176,8 +176,10 @@ def rules(spark: SparkSession, sql: str) -> dict[str, tuple[str, float]]:
     """Operator and store → the time by which its rows leave, and its lag in seconds."""
     found = View(Analysis(spark, used_by(spark, sql), query_over(sql))).compilation
     kinds = {each.number: each.kind for each in found.operators}
-    named = ((name.partition("."), rule) for name, rule in leaving_rules(found).items())
-    return {f"{kinds[int(number)]}: {store}": (rule.time, rule.lag_us / SECOND) for (number, _, store), rule in named}
+    named = [(name.partition("."), rule) for name, rule in leaving_rules(found).items()]
+    by_name = {f"{kinds[int(number)]}: {store}": (rule.time, rule.lag_us / SECOND) for (number, _, store), rule in named}
+    assert len(by_name) == len(named), "two operators of one kind"
+    return by_name
 
 
 @pytest.mark.parametrize("name", PASSING)
@@ -194,7 +196,7 @@ def test_rows_without_such_a_time_stay(name: str, spark: SparkSession) -> None:
 
 def test_a_key_that_is_checked_leaves_too(spark: SparkSession, tmp_path: Path) -> None:
     sql = "SELECT k, w.start a FROM x"
-    found = Keeper(spark, sql, tmp_path, feeds=used_by(spark, sql), key=("a",)).kept.view.passing
+    found = Keeper(spark, sql, tmp_path, feeds=used_by(spark, sql), key=("a",)).kept.view.leaving
     assert [(name.partition(".")[2], rule.time, rule.lag_us) for name, rule in found.items()] == [("keys", "c1", 10 * SECOND)]
 
 
@@ -216,7 +218,7 @@ def test_the_result_is_that_of_all_windows(name: str, spark: SparkSession, tmp_p
 
 
 def test_rows_stay_if_none_may_leave(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(View, "passing", {})
+    monkeypatch.setattr(View, "leaving", {})
     windows = Windows(spark, PASSING[RUN[0]][0], tmp_path)
     windows.run(0, EPOCHS)
     windows.check()

@@ -8,13 +8,13 @@ from typing import Any
 
 from millstream.engine.incremental.arrivals import Feed
 from millstream.engine.incremental.keys import Keys
+from millstream.engine.incremental.operators.accumulators import can_add_up
 from millstream.engine.incremental.operators.base import Operator
 from millstream.engine.incremental.operators.by_window import ByWindow
 from millstream.engine.incremental.operators.inputs import FixedRows, Input, NativePart, RecentRows, Table
 from millstream.engine.incremental.operators.joins import InnerJoin, KeyedJoin
 from millstream.engine.incremental.operators.keyed import Keyed
 from millstream.engine.incremental.operators.linear import Linear, Shared, UnionAll
-from millstream.engine.incremental.operators.slots import can_add_up
 from millstream.engine.incremental.operators.summed_joins import join_below
 from millstream.engine.incremental.operators.sums import Sums
 from millstream.engine.incremental.operators.top import FirstRows, TopRanks, TopRows, limit_of, rank_limit_of
@@ -55,12 +55,12 @@ class Assignment:
     def __init__(self, bridge: Bridge, feeds: Mapping[str, Feed]) -> None:
         self._bridge, self._feeds = bridge, feeds
         self.operators: list[Operator] = []
-        self._roots: list[Step] = []
+        self._root: Step | None = None
 
     def assign(self, step: Step) -> Operator:
         """The operator of a whole query; those below it come before it in `operators`."""
         self._require_storable(step)
-        self._roots.append(step)
+        self._root = step
         return self._assign(step)
 
     def assign_below(self, chain: list[Step], step: Step) -> Operator:
@@ -218,10 +218,7 @@ class Assignment:
             self._require_deterministic(each)
         inputs = [self._assign(child) for child in below.join.children]
         if self._over_windows(below.join, inputs) is not None:
-            operator = self._add(self._over(below.join, inputs))
-            for each in reversed(below.between):
-                operator = self._add(self._over(each, [operator]))
-            return self._over(step, [operator])
+            return self._over_each(inputs, [below.join, *reversed(below.between), step])
         self._require_hashable(self._bridge.items(step.plan.groupingExpressions()), step)
         join, *others, sums = below.operators(self._bridge, inputs)
         for child in join.step.children:
@@ -230,9 +227,16 @@ class Assignment:
             self._add(operator)
         return sums
 
+    def _over_each(self, inputs: list[Operator], steps: list[Step]) -> Operator:
+        """The operator of the last step, each over the one before it."""
+        for step in steps[:-1]:
+            inputs = [self._add(self._over(step, inputs))]
+        return self._over(steps[-1], inputs)
+
     def _is_read_twice(self, step: Step) -> bool:
         """Whether the query has an equal step: the state of both is one."""
-        return sum(each.kind == step.kind and bool(each.plan.sameResult(step.plan)) for root in self._roots for each in root.walk()) > 1
+        alike = [each for each in self._root.walk() if each.kind == step.kind] if self._root else []
+        return sum(bool(each.plan.sameResult(step.plan)) for each in alike) > 1
 
     def _partition_of(self, window: Step) -> list[Expression]:
         keys = self._bridge.items(window.plan.partitionSpec())

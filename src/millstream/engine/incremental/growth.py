@@ -13,7 +13,7 @@ from millstream.engine.incremental.compilation import Compilation
 from millstream.engine.incremental.leaving.rules import leaving_rules
 from millstream.engine.incremental.operators.base import Operator
 from millstream.engine.incremental.operators.top import TopRanks, TopRows
-from millstream.engine.incremental.tracing import SMALL
+from millstream.engine.incremental.tracing import SMALL, operator_of
 from millstream.sql.catalyst.bridge import Bridge
 
 _COSTS = {"sums": "touched groups", "table": "changed keys", "join by key": "touched keys"}
@@ -40,11 +40,11 @@ class Growth:
 
 def growth_of(compilation: Compilation) -> list[Growth]:
     schemas = compilation.epoch_for(SMALL).schemas
-    found, passing = [], leaving_rules(compilation)
+    found, rules = [], leaving_rules(compilation)
     for operator in compilation.operators:
-        stores = {name: output for name, output in schemas.items() if name.partition(".")[0] == str(operator.number)}
+        stores = {name: output for name, output in schemas.items() if operator_of(name) == str(operator.number)}
         sizes = tuple(_row_bytes(compilation.bridge, output) for output in stores.values())
-        leaving = [passing[name].lag_us for name in stores if name in passing]
+        leaving = [rules[name].lag_us for name in stores if name in rules]
         bound = _until_watermark(max(leaving)) if leaving and len(leaving) == len(stores) else _bound(compilation, operator)
         found.append(Growth(operator, _cost(operator), sizes, bound if sizes else ""))
     return found

@@ -18,6 +18,7 @@ from millstream.engine.incremental.relations import Refused, Step
 from millstream.engine.incremental.shown_columns import with_names
 from millstream.engine.incremental.snapshots import SnapshotWriter
 from millstream.engine.incremental.stored_rows import Version
+from millstream.engine.incremental.tracing import operator_of
 from millstream.engine.incremental.view import View
 from millstream.observe.facts import OperatorFacts, StateFacts
 from millstream.plan.changelog import OP
@@ -125,7 +126,7 @@ class Maintenance:
             self._kept[part.name] = self._kept.get(part.name, 0) + part.kept
         rows = self._read(entries)
         compiled = stored.compiled
-        version = {name: (stored.fragment(name, compiled.compacting(name)(stored.part(rows, name))),) for name in stored.stores}
+        version = {name: (stored.fragment(name, compiled.merge_of(name)(stored.part(rows, name))),) for name in stored.stores}
         self._kept |= {name: int(version[name][0].count()) for name in compiled.merging}
         return version
 
@@ -149,7 +150,7 @@ class Maintenance:
         """What the operators keep after an epoch that is written."""
         found, keys = [], {each.number: each.key for each in self.view.operators}
         for number, kind in self.view.compilation.kinds.items():
-            stores = [name for name in self.view.stored_rows.stores if name.partition(".")[0] == str(number)]
+            stores = [name for name in self.view.stored_rows.stores if operator_of(name) == str(number)]
             if stores:
                 rows, changed = sum(self._kept[name] for name in stores), sum(self._changed[name] for name in stores)
                 size = sum(self.view.bytes_of(name, epoch) for name in stores)

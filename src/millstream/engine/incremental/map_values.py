@@ -1,7 +1,7 @@
 """Keeps nulls in maps that rows are grouped by.
 
 Spark 4.1 sorts the entries of a map before it groups by it, and the code that it generates for this turns a null among numbers, dates or
-booleans into 0. Values that are structs pass unharmed, so each value is put into a struct before the grouping and taken out of it after.
+booleans into 0. Structs are not affected, so each value is put into a struct before the grouping, and taken out after it.
 """
 
 from __future__ import annotations

@@ -9,12 +9,9 @@ from millstream.checkpoint.incremental import Part
 from millstream.engine.incremental.compilation import Compilation
 from millstream.engine.incremental.operators.base import Operator
 from millstream.engine.incremental.operators.inputs import Table
-from millstream.engine.incremental.operators.slots import ROWS, Slots
 from millstream.engine.incremental.operators.summed_joins import SummedJoin
 from millstream.engine.incremental.operators.sums import Sums
 
-_SUMS = {"n": "rows of {0}", "s": "{0}", "m": "{0}", "h": "{0}, upper 32 bits", "l": "{0}, lower 32 bits"}
-"""What a stored value of a function is, by the first letter of its column."""
 _SIDES = ("left", "right")
 _ARRIVED = {"_at": "arrived (ms)"}
 
@@ -41,20 +38,15 @@ def _names(part: Part, compilation: Compilation) -> dict[str, str]:
 
 def _of_operator(operator: Operator, store: str) -> dict[str, str]:
     if isinstance(operator, Sums):
-        return {**{f"k{index}": str(key.name()) for index, key in enumerate(operator.keys)}, **_of_slots(operator.slots)}
+        return {**{f"k{index}": str(key.name()) for index, key in enumerate(operator.keys)}, **operator.accumulators.labels}
     if isinstance(operator, Table):
         return dict(_placed(operator.feed.columns)) | _ARRIVED
     if isinstance(operator, SummedJoin) and store == _SIDES[operator.summed]:
-        words = _of_slots(operator.slots)
-        return dict(_placed([*(column.name for column in operator.grouped), *(words[name] for name in operator.slots.names)]))
+        words = operator.accumulators.labels
+        return dict(_placed([*(column.name for column in operator.grouped), *(words[name] for name in operator.accumulators.names)]))
     steps = {"input": operator.inputs[:1], **{side: operator.inputs[place : place + 1] for place, side in enumerate(_SIDES)}}
     step = steps[store][0].step if store in steps else operator.step
     return dict(_placed(column.name for column in step.columns)) | _ARRIVED
-
-
-def _of_slots(slots: Slots) -> dict[str, str]:
-    values = {f"{letter}{index}": words.format(text) for index, text in enumerate(slots.functions) for letter, words in _SUMS.items()}
-    return {**values, ROWS: "rows"}
 
 
 def _placed(names: Iterable[str]) -> Iterable[tuple[str, str]]:

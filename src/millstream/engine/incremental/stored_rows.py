@@ -11,7 +11,7 @@ from pyspark.sql.types import StructType
 
 from millstream.checkpoint.incremental import Part
 from millstream.engine.incremental.arrivals import arrivals, arrived
-from millstream.engine.incremental.tracing import CompiledEpoch
+from millstream.engine.incremental.tracing import CompiledEpoch, operator_of
 from millstream.engine.incremental.weights import partitioned
 from millstream.sql.catalyst.bridge import Bridge, Rdd
 
@@ -33,9 +33,7 @@ class StoredRows:
 
     def parts(self, kinds: Mapping[int, str]) -> tuple[Part, ...]:
         """The parts of the frame. `kinds` are the operators by their numbers."""
-        return tuple(
-            Part(part, self._names(part), kinds[int(part.partition(".")[0])] if part.strip() else "") for part in self.compiled.parts
-        )
+        return tuple(Part(part, self._names(part), kinds[int(operator_of(part))] if part.strip() else "") for part in self.compiled.parts)
 
     @property
     def schema(self) -> StructType:

@@ -39,8 +39,8 @@ class Form:
         """
         most: dict[str, int] = {}
         for name, rows in changed.items():
-            most[_operator_of(name)] = max(most.get(_operator_of(name), 0), rows)
-        limits = {name: most[_operator_of(name)] * (2 if name in self.compact else 1) for name in changed}
+            most[operator_of(name)] = max(most.get(operator_of(name), 0), rows)
+        limits = {name: most[operator_of(name)] * (2 if name in self.compact else 1) for name in changed}
         compact = frozenset(name for name, limit in limits.items() if 0 < kept[name] <= limit)
         return Form(True, compact, frozenset(name for name, rows in changed.items() if not rows))
 
@@ -79,7 +79,7 @@ class CompiledEpoch:
     appended: set[str] = field(default_factory=set)
     """Stores from which rows are never removed."""
     merging: dict[str, Work] = field(default_factory=dict)
-    """Store → how its fragments become one, if rows that cancel each other are not all there is to it."""
+    """Store → how its fragments are merged, where that is not by cancelling equal rows."""
     asked_compact: set[str] = field(default_factory=set)
     asked_idle: set[str] = field(default_factory=set)
     """Stores of operators that work differently if they are compact, or idle."""
@@ -90,8 +90,8 @@ class CompiledEpoch:
     log: Piece | None = None
     """What is written of an epoch: the changes of all stores and the result in one frame."""
 
-    def compacting(self, store: str) -> Work:
-        """How fewer rows are made of a store's rows."""
+    def merge_of(self, store: str) -> Work:
+        """How the rows of a store are merged."""
         return self.merging.get(store, consolidated)
 
     def readers(self, slot: str) -> int:
@@ -136,7 +136,7 @@ class Store:
         self._tracing.epoch.appended.add(self._name)
 
     def merge_with(self, work: Work) -> None:
-        """Its rows can become fewer in a way of the operator's own."""
+        """Merge its fragments in this way, and not by cancelling equal rows."""
         self._tracing.epoch.merging[self._name] = work
 
 
@@ -245,7 +245,8 @@ class Tracing:
         return self._piece("done", frame)
 
 
-def _operator_of(store: str) -> str:
+def operator_of(store: str) -> str:
+    """The number of the operator that a store belongs to, as text."""
     return store.partition(".")[0]
 
 

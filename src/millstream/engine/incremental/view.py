@@ -51,7 +51,7 @@ class View:
         """The id of a fragment that is not held → the held rows from which it is computed."""
         self._sizes: dict[int, int] = {}
         """The id of a fragment → its bytes; they do not change."""
-        self._expiry = LeavingSchedule({})
+        self._schedule = LeavingSchedule({})
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -72,10 +72,10 @@ class View:
         """Compile an epoch: see `Compilation.compile`."""
         self._compiled = self.compilation.compile(encode, key, claimed_by)
         self.versions = {-1: self.empty_version()}
-        self._expiry = LeavingSchedule(self.passing)
+        self._schedule = LeavingSchedule(self.leaving)
 
     @cached_property
-    def passing(self) -> LeavingRules:
+    def leaving(self) -> LeavingRules:
         """The stores whose rows leave when the watermark has passed them."""
         return leaving_rules(self.compilation)
 
@@ -180,7 +180,7 @@ class View:
 
     def state(self, epoch: int, watermark_us: int = 0) -> DataFrame:
         """The rows of all stores after an epoch, as one frame like `added`, without a result and what the watermark has passed."""
-        rules = self.passing if watermark_us else {}
+        rules = self.leaving if watermark_us else {}
         return self.stored_rows.state(self.versions[epoch], {name: rule.staying(watermark_us) for name, rule in rules.items()})
 
     def parts(self) -> tuple[Part, ...]:
@@ -220,9 +220,9 @@ class View:
                 self._levels.add(fragments[-1], changed[name] if changed is not None else None)
         before = self._held(*self.versions.values())
         held = [rdd for slot, rdd in self._slots.items() if slot.startswith("piece:") or slot == "arrivals"]
-        due = self._expiry.due(kept, watermark_us, _FRAGMENTS) if kept is not None else []
+        due = self._schedule.due(kept, watermark_us, _FRAGMENTS) if kept is not None else []
         left = {name: self._without_passed(name, self.versions[epoch][name], watermark_us) for name in due}
-        self._expiry.record({name: rows for name, (_, rows) in left.items()}, watermark_us)
+        self._schedule.record({name: rows for name, (_, rows) in left.items()}, watermark_us)
         self.versions = {
             epoch: {
                 name: (left[name][0],) if name in left else self._merged(name, fragments)
@@ -238,16 +238,17 @@ class View:
 
     def _without_passed(self, name: str, fragments: tuple[Rdd, ...], watermark_us: int) -> tuple[Rdd, int]:
         """The fragments of a store as one, without rows that the watermark has passed, and the number of its rows."""
-        merge, staying = self._merge_of(name), self.passing[name].staying(watermark_us)
+        merge, staying = self._merge_of(name), self.leaving[name].staying(watermark_us)
         piece = Tracing(self.bridge, self._partitions).piece_over(self._compiled.schemas[name], lambda rows: merge(rows.where(staying)))
         rows = self.bridge.hold_copies(piece.output, self._run(piece, self.bridge.union_rdd(list(fragments), self._partitions)))
-        self._levels.merge(fragments, rows, int(rows.count()))
-        total = self.bridge.frame(self.bridge.leaf(piece.output, rows)).selectExpr(f"coalesce(sum({WEIGHT}), 0L)").head()
-        assert total is not None
-        return rows, int(total[0])
+        kept = self.bridge.frame(self.bridge.leaf(piece.output, rows))
+        found = kept.selectExpr("count(*)", f"coalesce(sum({WEIGHT}), 0L)").head()  # this job computes the rows
+        assert found is not None
+        self._levels.merge(fragments, rows, int(found[0]))
+        return rows, int(found[1])
 
     def _merge_of(self, name: str) -> Work:
-        return _as_they_are if name in self._compiled.appended else self._compiled.compacting(name)
+        return _as_they_are if name in self._compiled.appended else self._compiled.merge_of(name)
 
     def _merged(self, name: str, fragments: tuple[Rdd, ...]) -> tuple[Rdd, ...]:
         count = self._levels.due(fragments, _FRAGMENTS, only_grows=name in self._compiled.appended)

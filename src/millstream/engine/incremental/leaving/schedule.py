@@ -1,7 +1,7 @@
 """When the rows that the watermark has passed leave the stores of an operator.
 
-Stores are written again without them. That is worth it when they have twice the rows that were left last time, or when the watermark has
-passed all that were: so a store is not much larger than what can still change, and a row is seldom written twice.
+Stores are written again without them: when they have twice as many rows as after the last time, or when the watermark has passed all rows
+of the last time. So a store is not much larger than what can still change, and few rows are written twice.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from millstream.engine.incremental.leaving.rules import LeavingRules
+from millstream.engine.incremental.tracing import operator_of
 
 
 @dataclass
@@ -26,27 +27,23 @@ class _Last:
 class LeavingSchedule:
     """The stores whose rows leave, by operator."""
 
-    passing: LeavingRules
+    rules: LeavingRules
     _last: dict[str, _Last] = field(default_factory=dict)
 
     def due(self, kept: Mapping[str, int], watermark_us: int, epochs: int) -> list[str]:
         """The stores that are due after an epoch, not more often than once in some epochs. `kept` is the number of their rows."""
         found: list[str] = []
-        for operator in dict.fromkeys(map(_operator_of, self.passing)):
-            stores = [name for name in self.passing if _operator_of(name) == operator]
+        for operator in dict.fromkeys(map(operator_of, self.rules)):
+            stores = [name for name in self.rules if operator_of(name) == operator]
             last, rows = self._last.setdefault(operator, _Last()), sum(kept[name] for name in stores)
             last.epochs += 1
             passed = watermark_us - last.watermark_us
-            worth = rows >= 2 * last.rows or passed >= max(self.passing[name].lag_us for name in stores)
+            worth = rows >= 2 * last.rows or passed >= max(self.rules[name].lag_us for name in stores)
             if rows and worth and passed > 0 and last.epochs >= epochs:
                 found += stores
         return found
 
     def record(self, left: Mapping[str, int], watermark_us: int) -> None:
         """Stores have been written again, with so many rows."""
-        for operator in dict.fromkeys(map(_operator_of, left)):
-            self._last[operator] = _Last(watermark_us, sum(rows for name, rows in left.items() if _operator_of(name) == operator))
-
-
-def _operator_of(store: str) -> str:
-    return store.partition(".")[0]
+        for operator in dict.fromkeys(map(operator_of, left)):
+            self._last[operator] = _Last(watermark_us, sum(rows for name, rows in left.items() if operator_of(name) == operator))

@@ -1,7 +1,8 @@
 """Aggregates above an inner join that add up values of one side.
 
-Of that side no rows are kept, only their sums for each combination of the columns that the join and the groups read: whatever a row of the
-other side meets, it meets all of it. So the state grows with the number of these combinations, and not with the number of rows.
+Of that side no rows are kept, only their sums for each combination of the columns that the join and the groups read. A row of the other
+side joins with all rows of a combination or with none, so their sums are enough. The state grows with the number of combinations, and not
+with the number of rows.
 """
 
 from __future__ import annotations
@@ -14,10 +15,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from millstream.engine.incremental.keys import Keys
+from millstream.engine.incremental.operators.accumulators import Accumulators, accumulators_of, can_multiply
 from millstream.engine.incremental.operators.base import Operator
 from millstream.engine.incremental.operators.joins import InnerJoin
 from millstream.engine.incremental.operators.linear import Linear
-from millstream.engine.incremental.operators.slots import Slots, can_multiply, slots_of
 from millstream.engine.incremental.operators.sums import Sums
 from millstream.engine.incremental.relations import Column, Delta, Relations, Step
 from millstream.engine.incremental.tracing import Store, Tracing
@@ -43,8 +44,8 @@ class SummedJoin(InnerJoin):
     kind: ClassVar[str] = "inner join of sums"
 
     summed: int = field(kw_only=True)
-    """The side whose sums are kept. Its step has the columns that the sums are for, and then the slots."""
-    slots: Slots = field(kw_only=True)
+    """The side whose sums are kept. Its step has the columns that the sums are for, and then the accumulators."""
+    accumulators: Accumulators = field(kw_only=True)
 
     @property
     def stores(self) -> tuple[str, ...]:
@@ -55,16 +56,16 @@ class SummedJoin(InnerJoin):
     @property
     def grouped(self) -> tuple[Column, ...]:
         """The columns that the sums are for."""
-        return self.step.children[self.summed].columns[: -len(self.slots.slots)]
+        return self.step.children[self.summed].columns[: -len(self.accumulators.all)]
 
     def _hashed(self, tracing: Tracing, delta: Delta, side: int) -> DataFrame:
         if side != self.summed:
             return super()._hashed(tracing, delta, side)
         bridge = tracing.bridge
-        frame = _arguments(bridge, delta.plan, self.grouped, self.slots, delta.weight, self.keys[side])
+        frame = _arguments(bridge, delta.plan, self.grouped, self.accumulators, delta.weight, self.keys[side])
         if not tracing.form.large:  # few rows: they are not worth two aggregations
             frame = partitioned(frame, tracing.partitions)
-        sums = [F.expr(f"{slot.partial} AS {slot.name}") for slot in self.slots.slots]
+        sums = [F.expr(f"{each.partial} AS {each.name}") for each in self.accumulators.all]
         return self._placed(frame.groupBy(HASH, *column_names(len(self.grouped))).agg(*sums))
 
     def _say_how_it_merges(self, store: Store, side: int) -> None:
@@ -76,14 +77,14 @@ class SummedJoin(InnerJoin):
     def _merged(self, rows: DataFrame) -> DataFrame:
         """Rows of sums, those of the same columns added up."""
         groups = [HASH, *column_names(len(self.grouped))]
-        slots = [f"c{len(self.grouped) + index} AS {slot.name}" for index, slot in enumerate(self.slots.slots)]
-        sums = [F.expr(f"{slot.weighted} AS {slot.name}") for slot in self.slots.slots]
-        return self._placed(rows.selectExpr(*groups, *slots, WEIGHT).groupBy(*groups).agg(*sums))
+        accumulators = [f"c{len(self.grouped) + index} AS {each.name}" for index, each in enumerate(self.accumulators.all)]
+        sums = [F.expr(f"{each.weighted} AS {each.name}") for each in self.accumulators.all]
+        return self._placed(rows.selectExpr(*groups, *accumulators, WEIGHT).groupBy(*groups).agg(*sums))
 
     def _placed(self, sums: DataFrame) -> DataFrame:
         columns = column_names(len(self.grouped))
-        slots = [f"{name} AS c{len(columns) + index}" for index, name in enumerate(self.slots.names)]
-        return sums.where(f"NOT ({self.slots.nothing})").selectExpr(*columns, *slots, f"1L AS {WEIGHT}", HASH)
+        accumulators = [f"{name} AS c{len(columns) + index}" for index, name in enumerate(self.accumulators.names)]
+        return sums.where(f"NOT ({self.accumulators.nothing})").selectExpr(*columns, *accumulators, f"1L AS {WEIGHT}", HASH)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,17 +103,17 @@ class JoinBelow:
 
     def operators(self, bridge: Bridge, inputs: list[Operator]) -> list[Operator]:
         """The join over its inputs, what the projections compute of its rows, and the aggregate."""
-        children, slots = list(self.join.children), slots_of(bridge, self.functions)
-        children[self.side] = summed = _summed(bridge, children[self.side], self.grouped, slots)
+        children, accumulators = list(self.join.children), accumulators_of(bridge, self.functions)
+        children[self.side] = summed = _summed(bridge, children[self.side], self.grouped, accumulators)
         plan = bridge.join(children[0].plan, children[1].plan, self.join.plan.joinType(), self.join.plan.condition().get())
         step = Step("Join", plan, Relations(bridge).columns_of(plan), tuple(children))
         append_only, keys = all(each.append_only for each in inputs), bridge.join_keys(self.join.plan)
-        found: list[Operator] = [SummedJoin(step, append_only, inputs, keys=keys, summed=self.side, slots=slots)]
+        found: list[Operator] = [SummedJoin(step, append_only, inputs, keys=keys, summed=self.side, accumulators=accumulators)]
         for items in filter(None, (_computed(bridge, project) for project in reversed(self.between))):
             plan = bridge.project([*bridge.items(plan.output()), *items], plan)
             step = Step("Project", plan, Relations(bridge).columns_of(plan), (step,))
             found.append(Linear(step, append_only, [found[-1]]))
-        known = zip(slots.names, summed.columns[len(self.grouped) :], strict=True)
+        known = zip(accumulators.names, summed.columns[len(self.grouped) :], strict=True)
         sums = Sums(self.aggregate, False, [found[-1]], summed={name: column.attribute for name, column in known})
         return [*found, sums.prepare(bridge)]
 
@@ -172,19 +173,19 @@ def _ids(bridge: Bridge, expressions: Iterable[Expression]) -> set[int]:
     return {int(each.exprId().id()) for expression in expressions for each in bridge.items(expression.references().toSeq())}
 
 
-def _summed(bridge: Bridge, side: Step, grouped: tuple[Column, ...], slots: Slots) -> Step:
-    """A side of a join as the sums of its rows: the columns that they are for, with their identities, and the slots."""
+def _summed(bridge: Bridge, side: Step, grouped: tuple[Column, ...], accumulators: Accumulators) -> Step:
+    """A side of a join as the sums of its rows: the columns that they are for, with their identities, and the accumulators."""
     relations, one = Relations(bridge), bridge.expression("1L")
-    frame = _arguments(bridge, side.plan, grouped, slots, one, [])
-    sums = frame.groupBy(*column_names(len(grouped))).agg(*[F.expr(f"{slot.partial} AS {slot.name}") for slot in slots.slots])
-    plan, _ = relations.plan_of(sums, grouped, slots.names)
+    frame = _arguments(bridge, side.plan, grouped, accumulators, one, [])
+    sums = frame.groupBy(*column_names(len(grouped))).agg(*[F.expr(f"{each.partial} AS {each.name}") for each in accumulators.all])
+    plan, _ = relations.plan_of(sums, grouped, accumulators.names)
     return Step("Aggregate", plan, relations.columns_of(plan), (side,))
 
 
 def _arguments(
-    bridge: Bridge, plan: Plan, grouped: tuple[Column, ...], slots: Slots, weight: Expression, keys: list[Expression]
+    bridge: Bridge, plan: Plan, grouped: tuple[Column, ...], accumulators: Accumulators, weight: Expression, keys: list[Expression]
 ) -> DataFrame:
-    """What slots are computed from: the columns that they are for, the arguments, the weight and the hash."""
-    items = [*Relations(bridge).renamed(grouped), *(bridge.alias(argument, name) for argument, name in slots.arguments)]
+    """What accumulators are computed from: the columns that they are for, the arguments, the weight and the hash."""
+    items = [*Relations(bridge).renamed(grouped), *(bridge.alias(argument, name) for argument, name in accumulators.arguments)]
     items += [bridge.alias(weight, WEIGHT), bridge.alias(bridge.hash_of(keys), HASH)]
     return bridge.frame(bridge.project(items, plan))

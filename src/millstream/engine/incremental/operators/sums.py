@@ -15,8 +15,8 @@ from typing import ClassVar
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from millstream.engine.incremental.operators.accumulators import HALF, LOW, ROWS, Accumulators, accumulators_of
 from millstream.engine.incremental.operators.base import Operator
-from millstream.engine.incremental.operators.slots import HALF, LOW, ROWS, Slots, slots_of
 from millstream.engine.incremental.relations import Delta
 from millstream.engine.incremental.tracing import Tracing
 from millstream.engine.incremental.weights import HASH, WEIGHT, consolidated, partitioned
@@ -35,15 +35,15 @@ class Sums(Operator):
     keys: list[Expression] = field(init=False)
     functions: list[Expression] = field(init=False)
     results: list[Expression] = field(init=False)
-    slots: Slots = field(init=False)
+    accumulators: Accumulators = field(init=False)
     summed: Mapping[str, Expression] | None = None
-    """The columns of the input that are slots already, if its rows are sums."""
+    """The columns of the input that are accumulators already, if its rows are sums."""
 
     def prepare(self, bridge: Bridge) -> Sums:
         parts = bridge.aggregate_parts(self.step.plan)
         assert parts is not None
         self.keys, self.functions, self.results = parts
-        self.slots = slots_of(bridge, self.functions)
+        self.accumulators = accumulators_of(bridge, self.functions)
         return self
 
     @property
@@ -56,7 +56,7 @@ class Sums(Operator):
 
     def trace(self, tracing: Tracing, deltas: list[Delta]) -> Delta:
         (delta,) = deltas
-        names, key_names = self.slots.names, [f"k{index}" for index in range(len(self.keys))]
+        names, key_names = self.accumulators.names, [f"k{index}" for index in range(len(self.keys))]
         groups = [HASH, *key_names]
         replaces = bool(self.keys) and tracing.is_compact(self.number, "sums")
         partial = tracing.cut(self._partial(tracing, delta, key_names), held=not replaces)
@@ -67,7 +67,7 @@ class Sums(Operator):
             before = consolidated(store.at(partial.select(HASH)) if self.keys else before)
         both = partial.selectExpr(*groups, *names, "true AS _new").union(before.selectExpr(*groups, *names, "false AS _new"))
         old = [F.expr(f"max(if(_new, NULL, {name})) AS old_{name}") for name in names]
-        merged = both.groupBy(*groups).agg(*[F.expr(f"{slot.merged} AS {slot.name}") for slot in self.slots.slots], *old)
+        merged = both.groupBy(*groups).agg(*[F.expr(f"{each.merged} AS {each.name}") for each in self.accumulators.all], *old)
         if replaces:
             merged = tracing.cut(merged)
             store.replace(tracing.cut(merged.where(f"{ROWS} <> 0").selectExpr(*groups, f"1L AS {WEIGHT}", *names), held=False))
@@ -83,12 +83,12 @@ class Sums(Operator):
         """The sums of the change alone, one row per touched group."""
         bridge = tracing.bridge
         items = [bridge.alias(bridge.unnamed(key), name) for key, name in zip(self.keys, key_names, strict=True)]
-        values = self.slots.arguments if self.summed is None else [(column, name) for name, column in self.summed.items()]
+        values = self.accumulators.arguments if self.summed is None else [(column, name) for name, column in self.summed.items()]
         items += [bridge.alias(value, name) for value, name in values]
         frame = bridge.frame(bridge.project([*items, bridge.alias(delta.weight, WEIGHT)], delta.plan))
-        sums = [F.expr(f"{slot.partial if self.summed is None else slot.weighted} AS {slot.name}") for slot in self.slots.slots]
+        sums = [F.expr(f"{each.partial if self.summed is None else each.weighted} AS {each.name}") for each in self.accumulators.all]
         if not self.keys:
-            return frame.agg(*sums).selectExpr(f"0L AS {HASH}", *self.slots.names)
+            return frame.agg(*sums).selectExpr(f"0L AS {HASH}", *self.accumulators.names)
         hashed = bridge.frame(
             bridge.project(
                 [*bridge.items(frame._jdf.logicalPlan().output()), bridge.alias(bridge.hash_of(_named(bridge, frame, key_names)), HASH)],

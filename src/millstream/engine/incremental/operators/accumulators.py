@@ -1,4 +1,4 @@
-"""What is stored of aggregates that can be added up: a few values per group, its slots.
+"""What is stored of aggregates that can be added up: a few values per group, its accumulators.
 
 `count`, `sum` and `avg` are sums of weighted values; `min` and `max` are kept the same way if the input never removes a row.
 """
@@ -13,7 +13,7 @@ from millstream.engine.incremental.weights import WEIGHT
 from millstream.sql.catalyst.bridge import Bridge, Expression
 
 ROWS = "_rows"
-"""The slot with the number of rows."""
+"""The accumulator with the number of rows."""
 HALF, LOW = 1 << 32, (1 << 32) - 1
 _EXACT = ("ByteType", "ShortType", "IntegerType", "LongType")
 _MOST_DIGITS = 28
@@ -50,43 +50,49 @@ def can_multiply(bridge: Bridge, functions: Iterable[Expression]) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Slot:
+class Accumulator:
     """One stored value of a group."""
 
     name: str
+    label: str
+    """What it is, for `state show`."""
     partial: str
     """SQL over the rows of a change."""
     merged: str
     """SQL over the stored row and the partial one."""
     weighted: str
-    """SQL over rows of slots that have a weight."""
+    """SQL over rows of accumulators that have a weight."""
+    is_sum: bool = True
+    """Whether 0 or null adds nothing; a minimum or maximum is no sum."""
 
 
 @dataclass(frozen=True, slots=True)
-class Slots:
-    """The slots of some functions."""
+class Accumulators:
+    """The accumulators of some functions."""
 
     arguments: tuple[tuple[Expression, str], ...]
-    """What the functions read, and the names under which the slots use it."""
-    slots: tuple[Slot, ...]
-    functions: tuple[str, ...]
-    """The functions, as SQL."""
+    """What the functions read, and the names under which the accumulators use it."""
+    all: tuple[Accumulator, ...]
 
     @property
     def names(self) -> list[str]:
-        return [slot.name for slot in self.slots]
+        return [each.name for each in self.all]
+
+    @property
+    def labels(self) -> dict[str, str]:
+        return {each.name: each.label for each in self.all}
 
     @property
     def nothing(self) -> str:
-        """SQL: whether a row of slots adds nothing to any other. Rows with a minimum never cancel each other."""
-        return " AND ".join(f"coalesce({slot.name}, 0) = 0" for slot in self.slots if not slot.name.startswith("m"))
+        """SQL: whether a row adds nothing to the sums of any other. A row with a minimum or maximum has at least one input row."""
+        return " AND ".join(f"coalesce({each.name}, 0) = 0" for each in self.all if each.is_sum)
 
 
-def slots_of(bridge: Bridge, functions: list[Expression]) -> Slots:
-    arguments, slots = list[tuple[Expression, str]](), list[Slot]()
+def accumulators_of(bridge: Bridge, functions: list[Expression]) -> Accumulators:
+    arguments, found = list[tuple[Expression, str]](), list[Accumulator]()
     for index, function in enumerate(functions):
         inner, name = function.aggregateFunction(), str(function.aggregateFunction().prettyName())
-        read = bridge.children(inner)
+        read, label = bridge.children(inner), str(inner.sql())
         names = [f"x{index}_{place}" for place in range(len(read))]
         conditions = [f"{each} IS NOT NULL" for each in names]
         if function.filter().isDefined():
@@ -97,24 +103,25 @@ def slots_of(bridge: Bridge, functions: list[Expression]) -> Slots:
         arguments += zip(read, names, strict=True)
         counts = " AND ".join(conditions) or "true"
         if name in {"min", "max"}:
-            slots.append(Slot(f"m{index}", f"{name}(if({counts}, {names[0]}, NULL))", *[f"{name}(m{index})"] * 2))
+            least = f"{name}(m{index})"
+            found.append(Accumulator(f"m{index}", label, f"{name}(if({counts}, {names[0]}, NULL))", least, least, is_sum=False))
             continue
-        slots.append(_count(f"n{index}", f"if({counts}, {WEIGHT}, 0L)"))
+        found.append(_count(f"n{index}", f"rows of {label}", f"if({counts}, {WEIGHT}, 0L)"))
         if name == "sum" and _word(bridge, inner) == "LongType":
-            slots += _halves(index, names[0], counts)
+            found += _halves(index, label, names[0], counts)
         elif name != "count":
-            slots.append(_sum(f"s{index}", *_kept_as(bridge, inner, names[0]), counts))
-    texts = tuple(str(each.aggregateFunction().sql()) for each in functions)
-    return Slots(tuple(arguments), (*slots, _count(ROWS, WEIGHT)), texts)
+            found.append(_sum(f"s{index}", label, *_kept_as(bridge, inner, names[0]), counts))
+    return Accumulators(tuple(arguments), (*found, _count(ROWS, "rows", WEIGHT)))
 
 
-def _count(name: str, value: str) -> Slot:
-    return Slot(name, f"coalesce(sum({value}), 0L)", f"sum({name})", f"coalesce(sum({name} * {WEIGHT}), 0L)")
+def _count(name: str, label: str, value: str) -> Accumulator:
+    return Accumulator(name, label, f"coalesce(sum({value}), 0L)", f"sum({name})", f"coalesce(sum({name} * {WEIGHT}), 0L)")
 
 
-def _sum(name: str, kind: str, value: str, counts: str) -> Slot:
+def _sum(name: str, label: str, kind: str, value: str, counts: str) -> Accumulator:
     partial, weighted = f"if({counts}, {_times(kind, value)}, NULL)", _times(kind, name)
-    return Slot(name, *[f"cast(sum({each}) AS {kind})" for each in (partial, name, weighted)])
+    first, second, third = (f"cast(sum({each}) AS {kind})" for each in (partial, name, weighted))
+    return Accumulator(name, label, first, second, third)
 
 
 def _kept_as(bridge: Bridge, function: Expression, argument: str) -> tuple[str, str]:
@@ -129,15 +136,16 @@ def _word(bridge: Bridge, function: Expression) -> str:
     return str(bridge.children(function)[0].dataType().getClass().getSimpleName()).rstrip("$")
 
 
-def _halves(index: int, value: str, counts: str) -> list[Slot]:
+def _halves(index: int, label: str, value: str, counts: str) -> list[Accumulator]:
     """A sum of BIGINT is kept as the sums of the upper and the lower 32 bits. It may leave the type on the way, as when a row goes and
     another one comes; only a result that does not fit is an error.
     """
-    halves = {f"h{index}": f"shiftright({value}, 32)", f"l{index}": f"({value} & {LOW}L)"}
-    return [
-        Slot(name, f"sum(if({counts}, {half} * {WEIGHT}, NULL))", f"sum({name})", f"sum({name} * {WEIGHT})")
-        for name, half in halves.items()
-    ]
+    halves = {f"h{index}": ("upper", f"shiftright({value}, 32)"), f"l{index}": ("lower", f"({value} & {LOW}L)")}
+    found = []
+    for name, (word, half) in halves.items():
+        partial = f"sum(if({counts}, {half} * {WEIGHT}, NULL))"
+        found.append(Accumulator(name, f"{label}, {word} 32 bits", partial, f"sum({name})", f"sum({name} * {WEIGHT})"))
+    return found
 
 
 def _times(kind: str, value: str) -> str:
