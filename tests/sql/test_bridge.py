@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from millstream.engine.incremental.steps import CONF
 from millstream.sql.catalyst.bridge import Bridge
 
 pytestmark = pytest.mark.spark
@@ -35,6 +36,18 @@ def test_every_method_is_called_here() -> None:
 
 def test_it_checks_itself(bridge: Bridge) -> None:
     bridge.check()
+
+
+def test_rules_that_are_left_out_exist(bridge: Bridge) -> None:
+    batches = bridge.items(bridge.spark._jsparkSession.sessionState().optimizer().batches())
+    known = {str(rule.ruleName()) for batch in batches for rule in bridge.items(batch.rules())}
+    assert set(CONF["spark.sql.optimizer.excludedRules"].split(",")) - known == set()
+
+
+def test_a_struct_has_the_names_of_its_columns(bridge: Bridge) -> None:
+    plan = bridge.analysed_as_is(bridge.spark.sql(ROWS))
+    made = bridge.project([bridge.alias(bridge.struct(columns(bridge, plan)), "row")], plan)
+    assert bridge.frame(made).schema["row"].dataType.names == ["id", "name"]  # type: ignore[attr-defined]  # a struct
 
 
 def test_values_of_scala(bridge: Bridge) -> None:

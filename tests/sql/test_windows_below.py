@@ -59,6 +59,10 @@ QUERIES = {
         "SELECT w, count(*) c, sum(n) n FROM (SELECT session_window(at, '10 seconds') w, k, count(*) n FROM t GROUP BY 1, 2) GROUP BY w",
         "by key by key",
     ),
+    "the first of merged sessions": (
+        "SELECT DISTINCT w FROM (SELECT session_window(at, '10 seconds') w, k FROM t GROUP BY 1, 2) ORDER BY w LIMIT 2",
+        "by key by key",
+    ),
     "windows of a chain": (
         f"WITH x AS ({TENS}), y AS (SELECT w, sum(s) s FROM x GROUP BY w) SELECT count(*) c, max(s) m FROM y WHERE s > 3",
         "by window sums",
@@ -100,7 +104,7 @@ QUERIES = {
     ),
 }
 
-ALL_INCREMENTAL = {"a join without a bound", "overlapping sessions, which are merged"}
+ALL_INCREMENTAL = {"a join without a bound", "overlapping sessions, which are merged", "the first of merged sessions"}
 
 
 def document(sql: str, **node: Any) -> dict[str, Any]:

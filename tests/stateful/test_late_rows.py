@@ -84,11 +84,50 @@ def test_every_kind_of_window_tells_its_late_rows(pipeline: Callable[..., Any], 
     assert report.nodes["counted"].late == (0 if "1d" in window else 3)
 
 
-def test_sql_tells_its_late_rows_too(pipeline: Callable[..., Any], run: Callable[..., Any]) -> None:
-    query = "SELECT user, window(at, '1 minute') w, count(*) n FROM clicks WHERE user = 'a' GROUP BY 1, 2"
+COUNTED = "SELECT user, window(at, '1 minute') w, count(*) n"
+LONGER = "SELECT user, window(at, '2 minutes') v FROM clicks GROUP BY 1, 2"
+SQL = {
+    "WHERE": (f"{COUNTED} FROM clicks WHERE user = 'a' GROUP BY 1, 2", 2),
+    "a lateral view": (f"{COUNTED} FROM clicks LATERAL VIEW explode(array(0, 1, 2)) e AS x WHERE x > 0 GROUP BY 1, 2", 3),
+    "other names": (
+        "WITH c AS (SELECT user u, at t FROM clicks WHERE user = 'a') SELECT u, window(t, '1 minute') w, count(*) n FROM c GROUP BY 1, 2",
+        2,
+    ),
+    "sliding windows": ("SELECT user, window(at, '1 minute', '30 seconds') w, count(*) n FROM clicks GROUP BY 1, 2", 3),
+    "sessions": ("SELECT user, session_window(at, '30 seconds') w, count(*) n FROM clicks GROUP BY 1, 2", 3),
+    "rows that are read twice": (f"{COUNTED} FROM (SELECT * FROM clicks UNION ALL SELECT * FROM clicks) GROUP BY 1, 2", 3),
+    "windows of two sizes": (
+        f"SELECT x.user, w, n FROM ({COUNTED} FROM clicks GROUP BY 1, 2) x JOIN ({LONGER}) y ON x.user = y.user AND w.start = v.start",
+        3,
+    ),
+}
+"""The query, and how many of its rows are late."""
+
+
+def sql(query: str, options: str) -> str:
     source = text("").split("transforms:")[0]
-    topology = pipeline(
-        f'{source}transforms:\n  counted: {{type: sql, sql: "{query}", late: drop}}\nsinks:\n  out: {{type: memory, from: counted}}\n'
+    return f'{source}transforms:\n  counted: {{type: sql, sql: "{query}", {options}}}\nsinks:\n  out: {{type: memory, from: counted}}\n'
+
+
+@pytest.mark.parametrize("name", SQL)
+def test_sql_tells_its_late_rows_too(pipeline: Callable[..., Any], run: Callable[..., Any], name: str) -> None:
+    """A row that the query leaves out is missing nowhere, and a row of several windows is one row."""
+    query, late = SQL[name]
+    assert run(pipeline(sql(query, "late: drop"))).nodes["counted"].late == late
+
+
+def test_late_rows_of_sql_go_to_a_sink(pipeline: Callable[..., Any], run: Callable[..., Any]) -> None:
+    topology = pipeline(sql(SQL["a lateral view"][0], "late: {dead_letter: belated}") + "  belated: {type: memory}\n")
+    run(topology)
+    letters = topology.node("belated").component.table().to_pylist()
+    assert sorted(json.loads(each["raw"])["user"] for each in letters) == ["a", "a", "b"]
+    assert all("closed at 2024-01-01 00:01:00" in each["error"] for each in letters)
+
+
+def test_late_rows_of_windows_over_a_join_cannot_be_isolated(pipeline: Callable[..., Any], run: Callable[..., Any]) -> None:
+    query = (
+        "SELECT c.user, window(c.at, '1 minute') w, count(*) n FROM clicks c JOIN clicks d ON c.user = d.user"
+        " AND d.at BETWEEN c.at AND c.at + INTERVAL 9 SECONDS GROUP BY 1, 2"
     )
-    report = run(topology)
-    assert report.nodes["counted"].late == 2, "b's late row would not have been counted anyway"
+    with pytest.raises(RunError, match=r"MS036.*late rows of `counted` cannot be isolated"):
+        run(pipeline(sql(query, "late: {dead_letter: belated}") + "  belated: {type: memory}\n"))

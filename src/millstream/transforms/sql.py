@@ -48,10 +48,10 @@ from millstream.sql.check.alternatives import alternative_to
 from millstream.sql.check.changelog import names_op, with_carried_columns
 from millstream.sql.check.columns import analyse
 from millstream.sql.check.dialects import foreign_words
-from millstream.sql.check.lateness import closes
 from millstream.sql.check.lookups import calls_in, table_problems, uses
 from millstream.sql.check.prediction import Prediction, cannot_be_kept, predict, totals_key
 from millstream.sql.check.query import Query, parse_query, place_between
+from millstream.sql.check.selects import window_calls
 from millstream.sql.check.syntax import Fault
 from millstream.sql.check.table_joins import joins_in, without_joins
 
@@ -94,6 +94,8 @@ class Sql(NamesInputs, EpochTail, Windowed, Expiring):
     `final`: with bounded inputs, the result as it is at their end, once, as plain rows and in the order of ORDER BY. Default: the results
     of windows once, when they close, and the changes of every other result."""
     _tables: dict[str, LookupTable] = PrivateAttr(default_factory=dict)
+    _misjudged: bool = PrivateAttr(default=False)
+    """Whether Spark's plan showed that the text misled: the query is kept up to date."""
 
     @property
     def lookups(self) -> Mapping[str, LookupTable]:
@@ -112,7 +114,7 @@ class Sql(NamesInputs, EpochTail, Windowed, Expiring):
         """How the query runs."""
         kind = self.prediction.kind
         asked = kind in {"changes": ("stateless", "windowed"), "final": ("stateless",)}.get(self.emit or "", ())
-        if asked and not cannot_be_kept(self.query):
+        if (asked or self._misjudged) and not cannot_be_kept(self.query):
             return "incremental"
         if kind in {"stateless", "refused"} and not (kind == "stateless" and self._multiplies):
             return kind
@@ -139,7 +141,8 @@ class Sql(NamesInputs, EpochTail, Windowed, Expiring):
         return any(name in OPS for name in tree.named_selects)
 
     def kept_up_to_date(self) -> Self | None:
-        kept = self.model_copy(update={"emit": "changes"}) if self.emit is None else self
+        kept = self.model_copy()
+        kept._misjudged = True
         return kept if kept.incremental and not self.incremental else None
 
     @property
@@ -161,6 +164,8 @@ class Sql(NamesInputs, EpochTail, Windowed, Expiring):
             return "its rows expire"
         if self.prediction.kind in {"stateless", "windowed"} and self.emit == "changes":
             return "`emit: changes`"
+        if self._misjudged:
+            return "Spark's plan needs rows of several epochs"
         refusal = self.prediction.refusal
         if refusal is not None and self.prediction.kind == "incremental":
             reason = refusal.reason.replace(" must have the window in its ", " without the window in its ")
@@ -226,14 +231,17 @@ class Sql(NamesInputs, EpochTail, Windowed, Expiring):
 
     @property
     def native_parts(self) -> bool:
-        by_text = self.incremental and self.prediction.kind == "incremental" and self.prediction.may_wait
-        return by_text and self.emit != "changes" and self.ttl is None and not self._over_changes
+        by_text = self.prediction.kind == "incremental" and self.prediction.may_wait
+        may_have = self.incremental and (by_text or self._misjudged)
+        return may_have and self.emit != "changes" and self.ttl is None and not self._over_changes
+
+    @property
+    def _has_windows(self) -> bool:
+        """Whether Spark's stream closes windows of this query, as far as its text shows."""
+        return self.kind == "windowed" or (self.native_parts and any(map(window_calls, self.prediction.selects)))
 
     def tables(self) -> tuple[str, ...]:
         return self.query.tables
-
-    def closes(self, input_name: str, event_time: str) -> str:
-        return closes(self.prediction, input_name) if self.kind == "windowed" or self.native_parts else ""
 
     def reads(self, input_name: str, isolating: bool) -> int:
         if self.kind == "windowed":
@@ -271,8 +279,8 @@ class Sql(NamesInputs, EpochTail, Windowed, Expiring):
         refusal = self.prediction.refusal if self.kind == "refused" else None
         if refusal:
             return [_at_place(Problem("MS030", refusal.reason, "sql", alternative_to(refusal.reason)), refusal.place)]
-        if dead_letter_sink_of(self.late) and self.stateful and not any(self.closes(name, "") for name in self.tables()):
-            help_ = "group by `window(column, 'size')` of a plain SELECT, or use a `window` transform"
+        if dead_letter_sink_of(self.late) and self.stateful and not self._has_windows:
+            help_ = "group by `window(column, 'size')`, or use a `window` transform"
             return [Problem("MS036", "late rows of this query cannot be isolated", "late", help_)]
         wrong = [_at_place(Problem(each.code, each.message, "sql", each.help), each.place) for each in analyse(query, inputs).misnamed]
         return wrong or key_problems(self.sql, self._tables, inputs)

@@ -4,6 +4,14 @@ from __future__ import annotations
 
 from tests.sql.random.cases import Case, Table
 
+LIMITED = "(SELECT a, b FROM t0 ORDER BY b, a LIMIT 2) AS f"
+OVER_LIMITED = {
+    "a subquery over a LIMIT": f"SELECT f.a, f.b, (SELECT min(b) FROM t1) AS m FROM {LIMITED}",
+    "a correlated subquery over a LIMIT": f"SELECT f.a, f.b, (SELECT min(b) FROM t1 WHERE t1.a = f.a) AS m FROM {LIMITED}",
+    "IN over a LIMIT": f"SELECT f.a, f.b, f.a IN (SELECT a FROM t1) AS m FROM {LIMITED}",
+    "EXISTS over a LIMIT": f"SELECT f.a, f.b, EXISTS (SELECT 1 FROM t1 WHERE t1.a = f.a) AS m FROM {LIMITED}",
+    "a subquery over the order of a LIMIT": "SELECT f.a, (SELECT min(b) FROM t1) AS m FROM (SELECT a FROM t0 ORDER BY b, a) AS f LIMIT 2",
+}
 CASES: dict[str, Case] = {
     "a subquery in the results of an aggregate that is computed again": Case(
         seed=15,
@@ -37,5 +45,16 @@ CASES: dict[str, Case] = {
             {"t0": (), "t1": (((None, 2), 1), ((5, 2), -1))},
         ),
     ),
+} | {
+    name: Case(
+        seed=1,
+        query=query,
+        tables=tuple(Table(name=name, columns=(("a", "bigint"), ("b", "bigint")), append_only=name == "t0") for name in ("t0", "t1")),
+        epochs=(
+            {"t0": (((1, 4), 1), ((2, 3), 1), ((3, 2), 1), ((4, 1), 1)), "t1": (((3, 5), 1),)},
+            {"t0": (((5, 0), 1),), "t1": (((5, 6), 1), ((3, 5), -1))},
+        ),
+    )
+    for name, query in OVER_LIMITED.items()
 }
 """what was wrong → the case"""

@@ -83,6 +83,7 @@ class Analysis:
 
     def _streamable(self, nodes: Collection[str], streams: Mapping[str, DataFrame]) -> list[Plan]:
         found = parts.streamable(self.bridge, self.plan, lambda each: _text_of(each) in nodes and self._runs(each, streams))
+        found = parts.without_merged_sessions(self.plan, found)
         return sorted(found, key=lambda each: (list(nodes).index(_text_of(each)), parts.place_of(each)))
 
     def _runs(self, part: Plan, streams: Mapping[str, DataFrame]) -> bool:

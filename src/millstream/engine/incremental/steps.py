@@ -18,10 +18,10 @@ _RULES = (
     "InferWindowGroupLimit",
     "LimitPushDown",
     "LimitPushDownThroughWindow",
+    "PushProjectionThroughLimitAndOffset",
     "ConvertToLocalRelation",
     "PropagateEmptyRelation",
     "MergeScalarSubqueries",
-    "MergeSubplans",
 )
 CONF = {
     # rules that are right for one batch, and wrong or useless for a result that is kept up to date
@@ -125,10 +125,16 @@ class Steps:
             if any(scalar.fastEquals(old) for old, _ in values):
                 continue
             one = self._one_row(self._rewrite(scalar.plan()))
-            first = bridge.join(first, one, "inner", None)
+            first = self._join_below_order(first, one)
             values.append((scalar, bridge.items(one.output())[0]))
         rewritten = bridge.with_expressions(bridge.with_children(plan, [first, *others]), values)
         return rewritten if bridge.kind(plan) in {"Project", "Aggregate"} else bridge.project(output, rewritten)
+
+    def _join_below_order(self, plan: Plan, one: Plan) -> Plan:
+        """A plan joined with one row. Its order stays above the join, since a LIMIT may need it."""
+        if self._bridge.kind(plan) == "Sort":
+            return self._bridge.with_children(plan, [self._join_below_order(plan.child(), one)])
+        return self._bridge.join(plan, one, "inner", None)
 
     def _join_scalars_of_aggregate(self, aggregate: Plan) -> Plan:
         """Subqueries in arguments and keys are joined below an aggregate, those in its results above it."""

@@ -30,6 +30,7 @@ from millstream.engine.run.settlement import Settlement
 from millstream.engine.run.source_commits import SourceCommits
 from millstream.engine.run.state import QueryEvent, QueryState, next_state
 from millstream.engine.run.trigger import trigger_of
+from millstream.engine.time.late_rows import require_findable
 from millstream.engine.time.watermarks import Watermarks
 from millstream.errors import RunError, TemporaryError
 from millstream.jvm.death import is_connection_lost
@@ -123,6 +124,7 @@ class RunningQuery:
         self._prepare_sinks()
         stream = self.run.lowering.build_stream(self.plan)
         self.run.lowering.examine(self.plan, stream)
+        require_findable(self.plan, stream.frame)
         if not self._settle() or over:
             return QueryEvent.ENDED if over and not self.run.stopping.is_set() else QueryEvent.HALTED
         flushing = self.half_done and checkpoint.entry(checkpoint.last_planned()).flushes

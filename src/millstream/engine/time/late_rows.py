@@ -18,7 +18,22 @@ from millstream.engine.time.operators import Operators, as_batch
 from millstream.errors import Diagnostic, RunError
 from millstream.plan.components import REJECT, Windowed
 from millstream.plan.cutting import QueryPlan
+from millstream.plan.error_policy import dead_letter_sink_of
 from millstream.plan.nodes import AnyNode, TransformNode
+from millstream.sql.analysed.plans import analysed_plan
+from millstream.sql.analysed.window_rows import CLOSES, PLACE, ROW, can_follow
+
+
+def require_findable(plan: QueryPlan, stream: DataFrame) -> None:
+    """Refuse a sink for late rows that could not be told from the others."""
+    for node in plan.reporting_late:
+        if dead_letter_sink_of(node.late) is None:
+            continue
+        aliases = [input_alias(node.name, name) for name in node.inputs if not _closes(plan, node, name)]
+        if not all(can_follow(analysed_plan(stream), alias) for alias in aliases):
+            message = f"late rows of `{node.name}` cannot be isolated: they reach their window through a join"
+            help_ = "join in a node above, or use `late: drop`"
+            raise RunError(Diagnostic("MS036", message, node.place("late"), help=help_, node=node.name))
 
 
 @dataclass
@@ -57,19 +72,19 @@ class Lateness:
                 raise RunError(self._refusal(node, self._counts[node.name]))
 
     def _parts(self, node: AnyNode) -> Iterator[DataFrame]:
-        assert isinstance(node.component, Windowed)
         for name in node.inputs:
-            closes = node.component.closes(name, self.plan.event_time_of(name))
-            rows = self.operators.rows(input_alias(node.name, name), self.epoch) if closes else None
-            if rows is not None:
-                yield self._late(node, rows, closes)
+            alias, closes = input_alias(node.name, name), _closes(self.plan, node, name)
+            rows = self.operators.rows(alias, self.epoch) if closes else None
+            found = [_closing(rows, closes)] if rows is not None else self.operators.windows(alias, self.epoch)
+            late = [as_batch(each.where(F.col(CLOSES) <= F.timestamp_millis(F.lit(self.watermark_ms)))) for each in found]
+            if late:
+                yield self._rejects(node, _first_of_each(late))
 
-    def _late(self, node: AnyNode, rows: DataFrame, closes: str) -> DataFrame:
-        watermark = F.timestamp_millis(F.lit(self.watermark_ms))
-        raw = F.to_json(F.struct(*[f"`{name}`" for name in rows.columns]), {"ignoreNullFields": "false"})
-        error = F.concat(F.lit("late: it belongs to what closed at "), F.expr(closes).cast("string"), F.lit(self._watermark_text()))
+    def _rejects(self, node: AnyNode, late: DataFrame) -> DataFrame:
+        raw = F.to_json(F.col(ROW), {"ignoreNullFields": "false"})
+        error = F.concat(F.lit("late: it belongs to what closed at "), F.col(CLOSES).cast("string"), F.lit(self._watermark_text()))
         struct = F.struct(F.lit(node.name).alias("node"), raw.alias("raw"), error.alias("error"))
-        return as_batch(rows.where(F.expr(closes) <= watermark).select(struct.cast(REJECT_TYPE).alias(REJECT)))
+        return late.select(struct.cast(REJECT_TYPE).alias(REJECT))
 
     def _watermark_text(self) -> str:
         return f", and the watermark was {_format_time(self.watermark_ms or 0)}"
@@ -81,6 +96,24 @@ class Lateness:
         help_ = "a longer `watermark` or `allowed_lateness` waits for them; `late: drop` or `{dead_letter: SINK}` lets the others pass"
         message = f"`{node.name}`: {count} row{'s' if count > 1 else ''} came too late"
         return Diagnostic("MS071", message, node.place("late"), detail=detail, help=help_)
+
+
+def _closes(plan: QueryPlan, node: AnyNode, name: str) -> str:
+    assert isinstance(node.component, Windowed)
+    return node.component.closes(name, plan.event_time_of(name))
+
+
+def _closing(rows: DataFrame, closes: str) -> DataFrame:
+    """Rows, each with the time when its first result closes."""
+    return rows.select(F.struct(*[f"`{name}`" for name in rows.columns]).alias(ROW), F.expr(closes).alias(CLOSES))
+
+
+def _first_of_each(late: list[DataFrame]) -> DataFrame:
+    """Of the results that a row came too late for, the first."""
+    if PLACE not in late[0].columns:
+        return late[0]
+    both = reduce(DataFrame.union, late)
+    return both.groupBy(PLACE).agg(F.min(CLOSES).alias(CLOSES), F.any_value(ROW).alias(ROW))
 
 
 def _format_time(ms: int) -> str:

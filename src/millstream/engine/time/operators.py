@@ -14,6 +14,9 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 
+from millstream.sql.analysed.window_rows import windows_of
+from millstream.sql.catalyst.bridge import Bridge
+
 _CHECK = "spark.sql.streaming.unsupportedOperationCheck"
 _DROPPED = "numRowsDroppedByWatermark"
 _STATEFUL = {
@@ -66,13 +69,17 @@ class Operators:
 
     def rows(self, alias: str, epoch: DataFrame) -> DataFrame | None:
         """The rows of this epoch at the node of the plan that has the alias."""
-        session: Any = epoch.sparkSession._jsparkSession
-        for node in _walk(self._execution.logical()):
-            if _kind(node) == "SubqueryAlias" and str(node.alias()) == alias:
-                session.sessionState().conf().setConfString(_CHECK, "false")  # Spark refuses a stream's leaf in a batch plan
-                rows = epoch.sparkSession._jvm.org.apache.spark.sql.classic.Dataset.ofRows(session, node)  # type: ignore[union-attr]  # a classic session has a JVM
-                return ClassicDataFrame(rows, epoch.sparkSession)
-        return None
+        found = (node for node in _walk(self._execution.logical()) if _kind(node) == "SubqueryAlias" and str(node.alias()) == alias)
+        return next((_frame(node, epoch) for node in found), None)
+
+    def windows(self, alias: str, epoch: DataFrame) -> list[DataFrame]:
+        """The windows of these rows, as `windows_of` describes them."""
+        return [_frame(plan, epoch) for plan in windows_of(Bridge(epoch.sparkSession), self._execution.logical(), alias)]
+
+
+def _frame(plan: Any, epoch: DataFrame) -> DataFrame:
+    epoch.sparkSession.conf.set(_CHECK, "false")  # Spark refuses a stream's leaf in a batch plan
+    return Bridge(epoch.sparkSession).frame(plan)
 
 
 def as_batch(frame: DataFrame) -> DataFrame:

@@ -181,7 +181,9 @@ class Windowed(Transform):
         return self.stateful
 
     def closes(self, input_name: str, event_time: str) -> str:
-        """SQL over a row of an input: when the first result that contains the row closes. Empty: never."""
+        """SQL over a row of an input: when the first result that contains the row closes. Empty: its windows are in Spark's plan, or it
+        has none.
+        """
         return ""
 
 

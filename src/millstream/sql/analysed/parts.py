@@ -15,6 +15,8 @@ from millstream.sql.analysed.plans import Expression, Plan
 from millstream.sql.catalyst.aggregates import count_sets
 from millstream.sql.catalyst.bridge import Bridge
 
+_GROUPING = {"Aggregate", "Distinct", "Deduplicate", "Intersect", "Except"}
+"""Steps that group rows by all or some of their columns."""
 _PLAIN = {*PLAIN, "Project", "Expand", "Generate", "Union", "Join", "LogicalRDD"}
 
 
@@ -74,7 +76,7 @@ def windowed_aggregates(plan: Plan) -> list[Plan]:
         return []
     inner = [*plans.children(plan), *(subquery for _, subquery in plans.subqueries(plan))]
     below = [found for child in inner for found in windowed_aggregates(child)]
-    return below or ([plan] if _window_key(plan) is not None else [])
+    return below or ([plan] if window_key(plan) is not None else [])
 
 
 def streamable(bridge: Bridge, plan: Plan, accepts: Callable[[Plan], bool]) -> list[Plan]:
@@ -85,6 +87,30 @@ def streamable(bridge: Bridge, plan: Plan, accepts: Callable[[Plan], bool]) -> l
         return [plan]
     inner = [*plans.children(plan), *(subquery for _, subquery in plans.subqueries(plan))]
     return [found for child in inner for found in streamable(bridge, child, accepts)]
+
+
+def without_merged_sessions(plan: Plan, found: list[Plan]) -> list[Plan]:
+    """Steps without those by sessions, if sessions are grouped once more above them: Spark merges those that overlap, and they may close in
+    different epochs.
+    """
+    if not any(_merges_sessions(node) for node in _above(plan, found)):
+        return found
+    return [step for step in found if not any(map(plans.is_session, plans.items(step.output())))]
+
+
+def _above(plan: Plan, steps: list[Plan]) -> Iterator[Plan]:
+    """The nodes of a plan and its subqueries, down to these steps."""
+    if any(plan is step or plan.fastEquals(step) for step in steps):
+        return
+    yield plan
+    for child in [*plans.children(plan), *(subquery for _, subquery in plans.subqueries(plan))]:
+        yield from _above(child, steps)
+
+
+def _merges_sessions(node: Plan) -> bool:
+    kind = plans.kind(node)
+    keys = plans.items(node.groupingExpressions() if kind == "Aggregate" else node.output()) if kind in _GROUPING else []
+    return any(plans.kind(key) in {"AttributeReference", "Alias"} and plans.is_session(key) for key in keys)
 
 
 def _may_stream(plan: Plan) -> bool:
@@ -110,7 +136,7 @@ def _reads_outside(plan: Plan) -> bool:
 
 def _lacks_window(plan: Plan) -> bool:
     """Whether groups of an aggregate have no window, as GROUPING SETS make them: they never close."""
-    window = _window_key(plan)
+    window = window_key(plan)
     return window is not None and any(
         plans.kind(each) == "Literal" for each in _definitions(plans.expr_id(window), plans.children(plan)[0])
     )
@@ -137,7 +163,7 @@ def _streamed(bridge: Bridge, aggregate: Plan) -> Plan:
     """An aggregate as Spark's stream can run it: DISTINCT values are collected, and sessions have another key beside the session, which
     must not be a constant.
     """
-    keys, window = plans.items(aggregate.groupingExpressions()), _window_key(aggregate)
+    keys, window = plans.items(aggregate.groupingExpressions()), window_key(aggregate)
     if len(keys) == 1 and window is not None and plans.is_session(window):
         start = bridge.call("unix_seconds", [bridge.field(window, 0)], window)
         keys.append(bridge.call("*", [start, bridge.expression("0")], window))
@@ -152,14 +178,14 @@ def with_columns_of(bridge: Bridge, like: Plan, rows: Plan, names: Iterable[str]
 
 def closes_windows(plan: Plan) -> bool:
     """Whether a part is one aggregate by window, over rows and not over the results of other steps with state."""
-    return _window_key(plan) is not None and [node for node in _nodes(plan) if plans.kind(node) in {"Aggregate", "Join"}] == [plan]
+    return window_key(plan) is not None and [node for node in _nodes(plan) if plans.kind(node) in {"Aggregate", "Join"}] == [plan]
 
 
 def kind_of_window(aggregate: Plan) -> str:
     """What the windows of an aggregate are: equal for windows that close in the same epochs. These have the same length, step and origin,
     on any column, and are computed from inputs that do not hold rows back themselves.
     """
-    window = _window_key(aggregate)
+    window = window_key(aggregate)
     assert window is not None
     word = "session" if plans.is_session(window) else "window"
     made = sorted({_text(each, word) for each in _definitions(plans.expr_id(window), plans.children(aggregate)[0])})
@@ -174,7 +200,7 @@ def closes_by_inputs(aggregate: Plan) -> bool:
 
 def length_of_windows(aggregate: Plan) -> int | None:
     """The length of all windows of an aggregate in microseconds; None if they differ, as sessions do."""
-    window = _window_key(aggregate)
+    window = window_key(aggregate)
     if window is None or plans.is_session(window):
         return None
     found = {_length(each) for each in _definitions(plans.expr_id(window), plans.children(aggregate)[0], columns=True)}
@@ -202,7 +228,7 @@ def _number_of(edge: Expression) -> Expression:
 
 def has_watermark(aggregate: Plan) -> bool:
     """Whether Spark knows when the windows of an aggregate close."""
-    window = _window_key(aggregate)
+    window = window_key(aggregate)
     return window is not None and plans.has_watermark(window)
 
 
@@ -212,7 +238,7 @@ def reads_inputs(plan: Plan) -> bool:
     return bool(plans.input_name(plan)) or any(map(reads_inputs, inner))
 
 
-def _window_key(node: Plan) -> Expression | None:
+def window_key(node: Plan) -> Expression | None:
     """The window that an aggregate is grouped by."""
     keys = plans.items(node.groupingExpressions()) if plans.kind(node) == "Aggregate" else []
     return next((key for key in keys if plans.kind(key) == "AttributeReference" and plans.is_window(key)), None)

@@ -450,6 +450,10 @@ class Bridge:
         """An expression of Spark's class `name`."""
         return getattr(self._expressions, name)(*arguments)
 
+    def struct(self, columns: Iterable[Expression]) -> Expression:
+        """A struct of columns, with their names."""
+        return self._expressions.CreateStruct.apply(self.seq(columns))
+
     def hash_of(self, keys: list[Expression]) -> Expression:
         """64 bits that are equal for equal keys, nulls included."""
         return self._expressions.XxHash64(self.seq(keys)) if keys else self.expression("0L")
