@@ -77,6 +77,14 @@ def test_what_has_no_other_form_is_refused_once(pipeline: Callable[..., Topology
         run(_pipeline(pipeline, "SELECT k COLLATE UTF8_LCASE AS c, count(*) AS n FROM t GROUP BY 1"))
 
 
+@pytest.mark.parametrize("window", ["", ", window(at, '1 minute')"])
+def test_rows_are_not_grouped_by_maps_whose_nulls_would_become_0(
+    pipeline: Callable[..., Topology], run: Callable[..., Report], window: str
+) -> None:
+    with pytest.raises(RunError, match=r"MS030.*map.*map_entries"):
+        run(_pipeline(pipeline, f"SELECT map('x', nullif(v, 1)) AS m, count(*) AS n FROM t GROUP BY map('x', nullif(v, 1)){window}"))
+
+
 def test_windows_that_close_at_different_times_are_joined(pipeline: Callable[..., Topology], run: Callable[..., Report]) -> None:
     topology = _pipeline(pipeline, WINDOWS)
     run(topology)

@@ -159,11 +159,11 @@ def _incremental(query: QueryView) -> list[str]:
     """Why nodes are incremental, and the operators that keep the root's result up to date."""
     reasons = [(node.name, node.component.why_incremental) for node in query.plan.maintained if node.component.incremental]
     lines = [f"  {name} is incremental: {why}" if why else f"  {name} is incremental" for name, why in reasons]
-    names = {"input": "input {0}", "table": "table {0}", "native": "native {0}"}
+    names = {"input": "input {0}", "table": "table {0}", "native": "native {0}", "by key": "computed again"}
     shown = [
         (
             names.get(each.kind, each.kind).format(each.inputs),
-            f"by {each.key}" if each.key else "",
+            _key(each),
             f"computes {each.cost}" if each.keeps else "",
             _keeps(each),
         )
@@ -175,6 +175,10 @@ def _incremental(query: QueryView) -> list[str]:
         key = f"by {', '.join(query.key)}" if query.key else "of one row" if query.key is not None else "of whole rows"
         lines += [f"    {'result':<{widths[0]}}  {'once' if query.plan.final else f'changes {key}'}", *_growth(query)]
     return lines
+
+
+def _key(operator: OperatorView) -> str:
+    return "over all rows" if operator.key == "all rows" else f"by {operator.key}" if operator.key else ""
 
 
 def _keeps(operator: OperatorView) -> str:

@@ -255,7 +255,10 @@ class Assignment:
 
     def _require_hashable(self, keys: Iterable[Expression], step: Step) -> None:
         if any("map<" in str(key.dataType().catalogString()) for key in keys):
-            raise Refused("a map in GROUP BY, DISTINCT, PARTITION BY or a join's condition cannot be a key", step.plan)
+            raise Refused(
+                "a map in GROUP BY, DISTINCT, PARTITION BY or a join's condition cannot be a key; use its sorted `map_entries(…)`",
+                step.plan,
+            )
 
     def _aggregate(self, step: Step, inputs: list[Operator]) -> Operator:
         keys = self._bridge.items(step.plan.groupingExpressions())

@@ -305,10 +305,14 @@ class _Walk:
 
 
 def _require_plain_keys(aggregate: Plan) -> None:
-    """Spark's state uses the bytes of a key, and a collation treats different bytes as equal."""
+    """Spark's state uses the bytes of a key, and a collation treats different bytes as equal. Of a map, the code that Spark 4.1 generates
+    for a key turns nulls into 0.
+    """
     for key in plans.items(aggregate.groupingExpressions()):
         if plans.is_collated(key):
             raise _Refused("GROUP BY with COLLATE cannot be kept as state; group by `lower(…)` or another plain value", key)
+        if plans.has_maps(key):
+            raise _Refused("GROUP BY a map cannot be kept as state; group by its sorted `map_entries(…)`", key)
 
 
 def _join(form: str, left: EpochRows, right: EpochRows, matched: list[tuple[Expression, Expression]]) -> EpochRows:

@@ -122,7 +122,7 @@ def _may_stream(plan: Plan) -> bool:
 def _is_bounded(bridge: Bridge, plan: Plan) -> bool:
     """Whether the watermark bounds the state of all steps of a plan, and they need no rows from elsewhere."""
     rows = plans.children(plan)[0] if has_watermark(plan) else plan
-    if not all(map(_is_plain, _nodes(rows))) or _reads_outside(plan) or _lacks_window(plan):
+    if not all(map(_is_plain, _nodes(rows))) or _reads_outside(plan) or _lacks_window(plan) or _groups_by_map(plan):
         return False
     joins = [node for node in _nodes(bridge.optimised(plan)) if plans.kind(node) == "Join"]
     return all(map(bridge.bounds_state, joins))
@@ -146,6 +146,10 @@ def _is_plain(node: Plan) -> bool:
     """A step that a stream computes. Spark's state compares the bytes of strings, and a collation does not."""
     known = plans.kind(node) in _PLAIN and not node.subqueries().size()
     return known and not any(map(plans.is_collated, plans.items(node.output())))
+
+
+def _groups_by_map(node: Plan) -> bool:
+    return plans.kind(node) == "Aggregate" and any(map(plans.has_maps, plans.items(node.groupingExpressions())))
 
 
 def _nodes(plan: Plan) -> Iterator[Plan]:

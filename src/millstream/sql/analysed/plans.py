@@ -155,6 +155,10 @@ def has_nested_floats(expression: Expression) -> bool:
     return text not in {"double", "float"} and bool(_FLOATS.search(text))
 
 
+def has_maps(expression: Expression) -> bool:
+    return "map<" in str(expression.dataType().catalogString())
+
+
 def is_collated(expression: Expression) -> bool:
     return " collate " in str(expression.dataType().catalogString()).lower()
 

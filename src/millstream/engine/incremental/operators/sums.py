@@ -48,7 +48,9 @@ class Sums(Operator):
 
     @property
     def key(self) -> str:
-        return ", ".join(_ID.sub("", str(each.name())) for each in self.keys)
+        names = [_ID.sub("", str(each.name())) for each in self.keys]
+        tables = [str(each.qualifier().last()) if each.qualifier().nonEmpty() else "" for each in self.keys]
+        return ", ".join(f"{table}.{name}" if table and names.count(name) > 1 else name for table, name in zip(tables, names, strict=True))
 
     @property
     def stores(self) -> tuple[str, ...]:
