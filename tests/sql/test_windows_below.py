@@ -181,3 +181,6 @@ def test_what_the_watermark_bounds_is_left_to_the_stream(
         assert " ".join(each.kind for each in view.operators if each.kind not in {"input", "native", "row by row", "shared"}) == operators
     assert normal(answer(topology, kept[-1].key)) == batch(spark, sql)
     assert all(report.nodes[node.name].rows_out == len(TABLES[node.name]) for node in topology.sources)
+    state = report.nodes["q"].state
+    assert state is not None and state.rows == sum(each.rows for each in state.operators)
+    assert any(each.kind.startswith("native") for each in state.operators) == bool(view.compilation.streamed)

@@ -55,7 +55,7 @@ class StateFacts:
     disk_bytes: int | None = None
     """Size of the state's files, if the state store reports it."""
     operators: tuple[OperatorFacts, ...] = ()
-    """Of an incremental query: those that keep rows."""
+    """Of an incremental query: those that keep rows, and the state of what Spark's stream computes of it."""
 
     def __str__(self) -> str:
         return f"{plural(self.rows, 'row')}, {self.memory_bytes >> 20:,} MB"

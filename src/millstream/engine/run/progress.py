@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from pyspark.sql.streaming.query import StreamingQuery
 
 from millstream.checkpoint.layout import QueryCheckpoint
 from millstream.engine.lowering.nodes import Lowering
-from millstream.observe.facts import Recorder, StateFacts
+from millstream.observe.facts import NodeFacts, OperatorFacts, Recorder, StateFacts
 from millstream.plan.components import Progress, ReportsLag, SourceRun
 from millstream.plan.cutting import QueryPlan
 
@@ -57,8 +58,7 @@ def count_epoch(
         if waiting is not None:
             recorder.set(node.name, "source", waiting=waiting)
     recorder.speed(plan.name, facts.get("processedRowsPerSecond") or 0.0)
-    if not fed:  # operators of parts inside incremental nodes are not told apart
-        _record_state(facts.get("stateOperators") or [], plan, recorder)
+    (_record_parts if fed else _record_state)(facts.get("stateOperators") or [], plan, recorder)
 
 
 def _pushes(plan: QueryPlan) -> bool:
@@ -77,6 +77,26 @@ def _record_state(operators: Sequence[Facts], plan: QueryPlan, recorder: Recorde
         disk = sum(part.get("customMetrics", {}).get("rocksdbSstFileSize", 0) for part in parts)
         total = StateFacts(sum(part["numRowsTotal"] for part in parts), sum(part["memoryUsedBytes"] for part in parts), disk)
         recorder.set(name, state=total)
+
+
+def _record_parts(operators: Sequence[Facts], plan: QueryPlan, recorder: Recorder) -> None:
+    """Record what Spark's stream keeps of the parts of an incremental query. It is not told apart from what other nodes above keep."""
+    kept = recorder.snapshot().nodes.get(plan.root.name, NodeFacts()).state
+    if kept is None or any(node.stateful and node not in plan.maintained for node in plan.above):
+        return
+    native = [
+        OperatorFacts(
+            "native join" if "Join" in part["operatorName"] else "native windows",
+            "",
+            part["numRowsTotal"],
+            part["memoryUsedBytes"],
+            part["numRowsUpdated"] + part["numRowsRemoved"],
+        )
+        for part in operators
+    ]
+    found = [*native, *(each for each in kept.operators if not each.kind.startswith("native"))]
+    state = replace(kept, rows=sum(each.rows for each in found), memory_bytes=sum(each.bytes for each in found), operators=tuple(found))
+    recorder.set(plan.root.name, state=state)
 
 
 def _rows_waiting(run: SourceRun, progress: Facts) -> int | None:
