@@ -257,7 +257,7 @@ class Sql(NamesInputs, EpochTail, Windowed, Expiring):
         if query.tree is None:
             return [_syntax_problem(query, bool(inputs))]
         if foreign := foreign_words(query):
-            return [_at_place(Problem("MS162", each.message, "sql", each.help), each.place) for each in foreign]
+            return [each.as_problem() for each in foreign]
         if wrong := list(table_problems(self.sql, self._tables)):
             return wrong
         if self.incremental and names_op(self.sql):
@@ -274,7 +274,7 @@ class Sql(NamesInputs, EpochTail, Windowed, Expiring):
         if dead_letter_sink_of(self.late) and self.stateful and not any(self.closes(name, "") for name in self.tables()):
             help_ = "group by `window(column, 'size')` of a plain SELECT, or use a `window` transform"
             return [Problem("MS036", "late rows of this query cannot be isolated", "late", help_)]
-        wrong = [_at_place(Problem(each.code, each.message, "sql", each.help), each.place) for each in analyse(query, inputs).misnamed]
+        wrong = [each.as_problem() for each in analyse(query, inputs).mistakes]
         return wrong or key_problems(self.sql, self._tables, inputs)
 
     def refuses_isolation(self) -> str:
