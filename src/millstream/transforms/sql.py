@@ -46,7 +46,9 @@ from millstream.sql.catalyst.lookups import look_up
 from millstream.sql.catalyst.user_aggregates import collecting
 from millstream.sql.check.alternatives import alternative_to
 from millstream.sql.check.changelog import names_op, with_carried_columns
+from millstream.sql.check.column_counts import find_uneven
 from millstream.sql.check.columns import analyse
+from millstream.sql.check.cross_joins import find_cross_joins
 from millstream.sql.check.dialects import foreign_words
 from millstream.sql.check.lateness import closes
 from millstream.sql.check.lookups import calls_in, table_problems, uses
@@ -274,8 +276,9 @@ class Sql(NamesInputs, EpochTail, Windowed, Expiring):
         if dead_letter_sink_of(self.late) and self.stateful and not any(self.closes(name, "") for name in self.tables()):
             help_ = "group by `window(column, 'size')` of a plain SELECT, or use a `window` transform"
             return [Problem("MS036", "late rows of this query cannot be isolated", "late", help_)]
-        wrong = [each.as_problem() for each in analyse(query, inputs).mistakes]
-        return wrong or key_problems(self.sql, self._tables, inputs)
+        mistakes = [*find_uneven(query), *analyse(query, inputs).mistakes]
+        wrong = [each.as_problem() for each in mistakes] or key_problems(self.sql, self._tables, inputs)
+        return [*wrong, *(each.as_problem() for each in find_cross_joins(without_joins(self.sql, frozenset(self._tables))))]
 
     def refuses_isolation(self) -> str:
         tree = without_joins(self.sql, frozenset(self._tables)).tree
