@@ -13,11 +13,10 @@ from millstream.plan.components import TextPlace
 from millstream.sql.check.changelog import names_op
 from millstream.sql.check.finding import SqlFinding
 from millstream.sql.check.query import Query, place_of
+from millstream.sql.check.scalar_subqueries import is_value
 
 _SEVERAL = ("explode", "posexplode", "inline", "stack", "json_tuple", "variant_explode")
 """Functions of which one call may be several columns; each also as `…_outer`."""
-_USERS = (exp.Alias, exp.Binary, exp.Between, exp.Case, exp.If, exp.Coalesce, exp.Not, exp.Neg, exp.Paren, exp.Tuple)
-"""Parents in which a subquery is a value."""
 
 
 def find_uneven(query: Query) -> Iterator[SqlFinding]:
@@ -27,7 +26,7 @@ def find_uneven(query: Query) -> Iterator[SqlFinding]:
             yield from _combined(query, node)
         elif isinstance(node, exp.In) and isinstance(node.args.get("query"), exp.Subquery):
             yield from _compared(query, node, node.args["query"])
-        elif isinstance(node, exp.Subquery) and _is_value(node) and (width := _width(query, node) or 1) > 1:
+        elif is_value(node) and (width := _width(query, node) or 1) > 1:
             help_ = "select one column; several values need several subqueries, or one `struct(…)`"
             message = f"a subquery that stands for one value has {width} columns"
             yield SqlFinding("MS181", message, help_, _place(query, node, 1))
@@ -49,11 +48,6 @@ def _compared(query: Query, node: exp.In, inner: exp.Subquery) -> Iterator[SqlFi
         message = f"IN compares {values} value{'s' * (values > 1)} with {_columns(width)}"
         help_ = "select one column for each value: `a IN (SELECT b …)`, `(a, b) IN (SELECT c, d …)`"
         yield SqlFinding("MS181", message, help_, _place(query, inner, 0))
-
-
-def _is_value(node: exp.Subquery) -> bool:
-    parent = node.parent
-    return isinstance(parent, _USERS) or (isinstance(parent, exp.Select) and node.arg_key == "expressions")
 
 
 def _width(query: Query, node: exp.Expr) -> int | None:

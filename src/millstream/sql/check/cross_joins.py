@@ -10,7 +10,7 @@ from sqlglot.tokenizer_core import TokenType
 
 from millstream.sql.check.finding import SqlFinding
 from millstream.sql.check.query import Query, place_of, tokens_of
-from millstream.sql.check.selects import aggregates
+from millstream.sql.check.scalar_subqueries import is_one_row
 
 
 def find_cross_joins(query: Query) -> Iterator[SqlFinding]:
@@ -54,12 +54,8 @@ def _has_rows(source: exp.Expr) -> bool:
     """Whether a side of a join is a table with any number of rows: not an aggregate of all rows, and not rows in the query itself."""
     if isinstance(source, exp.Table) and isinstance(source.this, exp.Identifier):
         definitions = [cte.this for cte in source.root().find_all(exp.CTE) if cte.alias.lower() == source.name.lower()]
-        return not source.args.get("joins") and not any(map(_is_one_row, definitions))
-    return isinstance(source, exp.Subquery) and isinstance(source.this, exp.Select) and not _is_one_row(source.this)
-
-
-def _is_one_row(query: exp.Expr) -> bool:
-    return isinstance(query, exp.Select) and aggregates(query) and not query.args.get("group")
+        return not source.args.get("joins") and not any(map(is_one_row, definitions))
+    return isinstance(source, exp.Subquery) and isinstance(source.this, exp.Select) and not is_one_row(source.this)
 
 
 def _relates(where: exp.Where) -> bool:
