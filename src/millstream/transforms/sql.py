@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import reduce
 from pathlib import Path
 from types import MappingProxyType
@@ -54,8 +54,10 @@ from millstream.sql.check.lateness import closes
 from millstream.sql.check.lookups import calls_in, table_problems, uses
 from millstream.sql.check.prediction import Prediction, cannot_be_kept, predict, totals_key
 from millstream.sql.check.query import Query, parse_query, place_between
+from millstream.sql.check.result_names import find_repeated_names
 from millstream.sql.check.syntax import Fault
 from millstream.sql.check.table_joins import joins_in, without_joins
+from millstream.sql.check.varying import CLOCK_NAMES, find_varying
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -279,6 +281,16 @@ class Sql(NamesInputs, EpochTail, Windowed, Expiring):
         mistakes = [*find_uneven(query), *analyse(query, inputs).mistakes]
         wrong = [each.as_problem() for each in mistakes] or key_problems(self.sql, self._tables, inputs)
         return [*wrong, *(each.as_problem() for each in find_cross_joins(without_joins(self.sql, frozenset(self._tables))))]
+
+    def incremental_problems(
+        self, inputs: Mapping[str, pa.Schema | None], declared: Collection[str], *, returned: bool
+    ) -> Iterable[Problem]:
+        columns = {name for schema in inputs.values() if schema is not None for name in schema.names}
+        known = all(schema is not None for schema in inputs.values())
+        spelled = {name: schema for name, schema in inputs.items() if name in declared}
+        names = find_repeated_names(self.query, spelled) if returned else ()
+        varying = find_varying(self.query, columns if known else CLOCK_NAMES, returned=returned)
+        return [each.as_problem() for each in (*names, *varying)]
 
     def refuses_isolation(self) -> str:
         tree = without_joins(self.sql, frozenset(self._tables)).tree
