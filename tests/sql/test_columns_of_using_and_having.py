@@ -38,3 +38,15 @@ def test_an_unknown_column_is_found(sql: str, place: str, help_: str) -> None:
 )
 def test_what_spark_accepts_is_not_accused(sql: str) -> None:
     assert check(sql) == []
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT w.id FROM (SELECT id FROM t) w JOIN u ON w.id = u.id",
+        "SELECT b.g, b.box.a FROM t b",
+        "SELECT box.a, box.id FROM t box",
+    ],
+)
+def test_a_table_may_have_the_name_of_a_column(sql: str) -> None:
+    assert check(sql) == []

@@ -13,6 +13,7 @@ from tests.sql.checked import check, marked
         ("SELECT t.g, u.g AS h, count(*) AS n FROM t JOIN u ON t.g = u.g GROUP BY u.g", "t.g"),
         ("SELECT upper(T.g) AS x, count(*) AS n FROM t JOIN u ON t.id = u.id GROUP BY upper(u.g)", "T.g"),
         ("SELECT x.g, count(*) AS n FROM t x JOIN t y ON x.id = y.id GROUP BY y.g", "x.g"),
+        ("SELECT a.g, count(*) AS n FROM t a JOIN t b ON a.id = b.id GROUP BY b.g", "a.g"),
         ("SELECT t.g AS g, count(*) AS n FROM t JOIN u ON t.id = u.id GROUP BY u.g", "t.g"),
         ("SELECT w AS x, count(*) AS n FROM t JOIN u ON t.id = u.id GROUP BY t.id", "w"),
         ("SELECT g, count(*) AS n FROM t GROUP BY g HAVING v > 1", "v"),
@@ -29,6 +30,7 @@ def test_a_column_of_another_table_is_not_grouped(sql: str, place: str) -> None:
     "sql",
     [
         "SELECT t.g, count(*) AS n FROM t JOIN u ON t.id = u.id GROUP BY 1",
+        "SELECT b.g, count(*) AS n FROM t a JOIN t b ON a.id = b.id GROUP BY b.g",
         "SELECT t.g AS x, u.g, count(*) AS n FROM t JOIN u ON t.id = u.id GROUP BY x, u.g",
         "SELECT t.g, u.g AS h, count(*) AS n FROM t JOIN u ON t.id = u.id GROUP BY ALL",
         "SELECT upper(t.g) AS x, count(*) AS n FROM t JOIN u ON t.id = u.id GROUP BY upper(t.g)",

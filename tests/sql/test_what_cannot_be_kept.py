@@ -53,6 +53,7 @@ def test_values_that_differ_each_time_are_found(sql: str, place: str, message: s
         "SELECT id, rand() AS r, uuid() AS u, now() AS n, current_timestamp AS c FROM t",
         "SELECT g, count(*) AS n, now() AS x FROM t GROUP BY g",
         "SELECT DISTINCT id FROM (SELECT id, rand() AS r FROM t)",
+        "SELECT DISTINCT id FROM t WHERE TRUE OR rand() > 3",
         "WITH c AS (SELECT id, now() AS r FROM t) SELECT DISTINCT id FROM t",
         "SELECT DISTINCT id, unix_timestamp(at) AS s, 'now()' AS now FROM t",
         f"SELECT t.id, u.g AS current_date {JOIN}",

@@ -74,8 +74,7 @@ class Level:
     def origin(self, column: exp.Column) -> Origin | None:
         """None where it is not certain: an alias of the SELECT may have that name too."""
         names = [part.name.lower() for part in column.parts]
-        table = next((alias for alias in self.sources if alias.lower() == names[0]), None)
-        if len(names) > 1 and table is not None and not self.holders(names[0]):
+        if (table := self._table(names)) is not None:
             return (table.lower(), names[1]) if names[1] in self.sources[table] else None
         holders = self.holders(names[0])
         return (holders[0].lower(), names[0]) if len(holders) == 1 and names[0] not in self.new else None
@@ -83,11 +82,17 @@ class Level:
     def path(self, column: exp.Column) -> tuple[list[str], pa.DataType]:
         """The names of a column without its table, and the type of the first of them."""
         names = [part.name for part in column.parts]
-        table = next((alias for alias in self.sources if alias.lower() == names[0].lower()), None)
-        if len(names) > 1 and table is not None and not self.holders(names[0]):
+        if (table := self._table(names)) is not None:
             return names[1:], self.sources[table].get(names[1].lower(), types.UNKNOWN)
         kinds = [kinds[names[0].lower()] for kinds in self.sources.values() if names[0].lower() in kinds]
         return names, kinds[0] if len(kinds) == 1 else types.UNKNOWN
+
+    def _table(self, names: list[str]) -> str | None:
+        """The source that the first name is, and not a column with fields: a column of that source comes first, as in Spark."""
+        table = next((alias for alias in self.sources if alias.lower() == names[0].lower()), None)
+        if len(names) == 1 or table is None:
+            return None
+        return table if names[1].lower() in self.sources[table] or not self.holders(names[0]) else None
 
 
 def levels(tree: exp.Expr, tables: Mapping[str, pa.Schema]) -> Iterator[Level]:

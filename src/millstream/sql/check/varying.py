@@ -57,7 +57,8 @@ def _bare(text: str, key: str, columns: set[str]) -> TextPlace | None:
 def _random(query: Query, tree: exp.Expr) -> Iterator[TextPlace]:
     for select in _outermost(tree):
         parts = [*select.selects, select.args.get("where"), select.args.get("order")]
-        for call in (node for part in parts if part is not None for node in part.find_all(exp.Func)):
+        certain = [part for part in parts if part is not None and not part.find(exp.Boolean)]  # Spark leaves out what TRUE decides
+        for call in (node for part in certain for node in part.find_all(exp.Func)):
             if _word(query.text, call) in _RANDOM and call.parent_select is select and not _is_aggregated(call):
                 yield place_between(query.text, call.meta["start"], call.meta["end"] + 1)
 
