@@ -43,3 +43,17 @@ def test_a_key_or_a_query_that_needs_none_is_right(sql: str, key: str) -> None:
 
 def test_a_system_may_know_the_key() -> None:
     assert found("SELECT DISTINCT g FROM t", source="type: kafka, topic: a, bootstrap_servers: 'h:1', format: json") == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "code"),
+    [
+        ("from: t,", "from: q,", "MS021"),
+        ("from: t,", "from: nothing,", "MS012"),
+        ("where: id > 0", "where: id > 0, on_error: {dead_letter: x}", "MS031"),
+    ],
+)
+def test_a_plan_that_is_wired_wrongly_is_not_cut(old: str, new: str, code: str) -> None:
+    """A cycle has no root to look for."""
+    text = TEXT.replace("SQL", TOTALS.format("f")).replace("KEY", ", primary_key: id").replace("SOURCE", MEMORY).replace(old, new)
+    assert code in [finding.code for finding in loads(text).diagnostics]

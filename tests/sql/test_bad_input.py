@@ -152,7 +152,7 @@ REFUSED: dict[str, tuple[str, str, tuple[int, int]]] = {
     "two columns of one name": (
         "SELECT a.k, b.k\nFROM t a JOIN t b ON a.v = b.v",
         "MS030.*two columns of the result are called `k`",
-        OPTION,
+        (1, 13),
     ),
     "a column called _op": ("SELECT DISTINCT\n  k AS _op\nFROM t", "MS030.*`_op`", OPTION),
     "a map in DISTINCT": ("SELECT DISTINCT map(k, v) AS m FROM t", "MS066.*MAP type", (1, 1)),

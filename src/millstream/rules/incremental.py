@@ -7,16 +7,17 @@ from collections.abc import Iterator
 from millstream.errors import Diagnostic
 from millstream.plan.changelog import op_of
 from millstream.plan.components import NamesInputs
+from millstream.plan.cutting import QueryPlan
 from millstream.plan.nodes import AnyNode, SourceNode, TransformNode
 from millstream.plan.schemas import Schemas, inputs_of
 from millstream.plan.topology import Topology
 from millstream.rules.options import diagnostic_of
-from millstream.rules.usage import queries_of
+from millstream.rules.queries import queries_of
 
 
 def changelogs_have_keys(topology: Topology, schemas: Schemas) -> Iterator[Diagnostic]:
     """Changes are applied to rows by their primary key."""
-    feeding = dict.fromkeys(name for plan in queries_of(topology) for name in plan.feeding)
+    feeding = dict.fromkeys(name for plan in _queries(topology, schemas) for name in plan.feeding)
     for node in (topology.node(name) for name in feeding):
         schema = schemas.get(node.name)
         if schema is not None and op_of(schema.names) and _has_no_key(topology, node):
@@ -27,13 +28,18 @@ def changelogs_have_keys(topology: Topology, schemas: Schemas) -> Iterator[Diagn
 def results_can_be_kept(topology: Topology, schemas: Schemas) -> Iterator[Diagnostic]:
     """What a component would have to compute anew each time, and results that cannot be stored."""
     found: dict[Diagnostic, None] = {}
-    for plan in queries_of(topology):
+    for plan in _queries(topology, schemas):
         for node in plan.maintained:
             inputs = inputs_of(node, schemas)
             declared = {name for name in inputs if isinstance(topology.by_name.get(name), SourceNode)}
             problems = node.component.incremental_problems(inputs, declared, returned=node is plan.root)
             found.update((diagnostic_of(node, problem), None) for problem in problems)
     yield from found
+
+
+def _queries(topology: Topology, schemas: Schemas) -> tuple[QueryPlan, ...]:
+    """The queries, if something in the plan is incremental."""
+    return queries_of(topology, schemas) if any(node.component.incremental for node in topology.transforms) else ()
 
 
 def _has_no_key(topology: Topology, node: AnyNode) -> bool:

@@ -15,7 +15,7 @@ from millstream.plan.schemas import Schemas
 from millstream.plan.settings import RealTime, Settings
 from millstream.plan.topology import Topology
 from millstream.rules.functions import calls_of
-from millstream.rules.usage import queries_of
+from millstream.rules.queries import queries_of
 
 _HELP = "leave `settings.trigger` out: epochs begin as soon as rows come, and rows arrive exactly once"
 
@@ -23,7 +23,7 @@ _HELP = "leave `settings.trigger` out: epochs begin as soon as rows come, and ro
 def real_time_is_possible(topology: Topology, schemas: Schemas) -> Iterator[Diagnostic]:
     if not isinstance(topology.settings.trigger, RealTime):
         return
-    for plan in queries_of(topology):
+    for plan in queries_of(topology, schemas):
         refused = next(_reasons(plan, topology), None)
         if refused is not None:
             node, reason = refused

@@ -1,10 +1,9 @@
-"""Questions that several rules ask about a plan: which nodes run, in which queries, and where a node names its inputs."""
+"""Questions that several rules ask about a plan: which nodes run, and where a node names its inputs."""
 
 from __future__ import annotations
 
 from millstream.errors import Span
 from millstream.plan.components import NamesInputs
-from millstream.plan.cutting import QueryPlan, cut
 from millstream.plan.nodes import AnyNode
 from millstream.plan.topology import Topology
 
@@ -13,13 +12,6 @@ def used_nodes(topology: Topology) -> set[str]:
     """Nodes that lead to an output, and the tables that they look up."""
     used = {above.name for end in topology.outputs for above in topology.up_to(end.name)}
     return used | {name for node in topology.transforms for name in node.lookup_names}
-
-
-def queries_of(topology: Topology) -> tuple[QueryPlan, ...]:
-    """The queries of a plan; none while an input is missing or there is a cycle, which other rules report."""
-    if any(name not in topology.by_name for node in topology.nodes for name in node.inputs):
-        return ()
-    return cut(topology) if len(topology.ordered()) == len(topology.nodes) else ()
 
 
 def input_place(node: AnyNode, name: str) -> Span | None:
