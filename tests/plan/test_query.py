@@ -76,7 +76,7 @@ def test_queries_that_roll_dice_say_so() -> None:
     ],
 )
 def test_unknown_columns_are_found_and_known_ones_are_not_accused(text: str, unknown: list[str]) -> None:
-    found = analyse(parse_query(text), {"raw.orders": ORDERS}).misnamed
+    found = analyse(parse_query(text), {"raw.orders": ORDERS}).mistakes
     assert sorted(each.message for each in found) == sorted(f"unknown column `{name}`" for name in unknown)
 
 
@@ -88,4 +88,4 @@ def test_types_are_claimed_only_where_they_are_sure() -> None:
 
 
 def test_nothing_is_claimed_about_an_input_of_unknown_schema() -> None:
-    assert analyse(parse_query("SELECT whatever FROM t"), {"t": None}).misnamed == ()
+    assert analyse(parse_query("SELECT whatever FROM t"), {"t": None}).mistakes == ()

@@ -45,7 +45,7 @@ def marked(finding: Diagnostic) -> str:
         ("SELECT id, t.tga FROM orders LATERAL VIEW explode(tags) t AS tag", "MS024", "tga", "did you mean `tag`?"),
         ("SELECT id, box.aa FROM orders", "MS024", "aa", "did you mean `a`?"),
         ("SELECT id, user.name FROM orders", "MS024", "name", ""),
-        ("SELECT id FROM orders WHERE sum(amount) > 3", "MS160", "sum", "put the condition after it"),
+        ("SELECT id FROM orders WHERE sum(amount) > 3", "MS160", "sum", "`HAVING sum(amount) > 3`"),
         ("WITH a AS (SELECT id, user FROM orders) SELECT id, usr FROM a", "MS024", "usr", "did you mean `user`?"),
     ],
 )

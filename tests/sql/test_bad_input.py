@@ -152,7 +152,7 @@ REFUSED: dict[str, tuple[str, str, tuple[int, int]]] = {
     "two columns of one name": (
         "SELECT a.k, b.k\nFROM t a JOIN t b ON a.v = b.v",
         "MS030.*two columns of the result are called `k`",
-        OPTION,
+        (1, 13),
     ),
     "a column called _op": ("SELECT DISTINCT\n  k AS _op\nFROM t", "MS030.*`_op`", OPTION),
     "a map in DISTINCT": ("SELECT DISTINCT map(k, v) AS m FROM t", "MS066.*MAP type", (1, 1)),
@@ -214,8 +214,10 @@ def test_state_of_before_is_not_used_and_not_lost(sql: str, schema: dict[str, st
 
 
 def test_a_scalar_subquery_with_several_rows_is_an_error_at_the_query(start: Start) -> None:
-    sql = "SELECT k, v, (SELECT v FROM t u WHERE u.k = 'a') AS first FROM t"
+    sql = "SELECT k, v,\n  (SELECT v FROM t u WHERE u.k = 'a') AS first\nFROM t"
     with pytest.raises(MillstreamError, match=r"MS180.*`q`: a scalar subquery returned more than one row") as failure:
         start(sql, KV, ROWS)
-    assert failure.value.diagnostics[0].span is not None
+    span = failure.value.diagnostics[0].span
+    assert span is not None
+    assert (span.line, span.text[span.column - 1 : span.end - 1]) == (FIRST + 1, "(SELECT v FROM t u WHERE u.k = 'a')")
     assert {row["v"] for row in delivered()} in ({1, 2}, {3})  # of the first epoch, whichever file it read

@@ -120,8 +120,9 @@ PLANS: dict[str, Code] = {
     ),
     "MS160": Code(
         "a column is neither grouped by nor aggregated",
-        "A group has many values of that column, but the result has one row per group.",
-        "Add the column to GROUP BY, or aggregate it: `first(column)`, `max(column)`.",
+        "A group has many values of that column, but the result has one row per group. Or an aggregate stands in WHERE, which is computed "
+        "row by row, before there are groups.",
+        "Add the column to GROUP BY, or aggregate it: `first(column)`, `max(column)`. Put a condition on an aggregate into HAVING.",
     ),
     "MS161": Code(
         "the name of a column is ambiguous",
@@ -174,6 +175,18 @@ PLANS: dict[str, Code] = {
         "A subquery that stands for one value returned more than one row when the result was brought up to date. Nothing of the epoch was "
         "written.",
         "Let it choose one value (`max(…)`, `min(…)`), or compare with `IN (SELECT …)`.",
+    ),
+    "MS181": Code(
+        "queries with different numbers of columns",
+        "UNION, INTERSECT and EXCEPT combine queries column by column. A subquery that stands for a value has one column, and one after "
+        "IN as many as there are values before it.",
+        "Select as many columns as the message says.",
+    ),
+    "MS182": Code(
+        "a join without a condition",
+        "Without ON or USING every row of one side is paired with every row of the other. That is seldom meant, and an incremental query "
+        "keeps both sides and computes all pairs. Spark accepts it, so it is a warning.",
+        "Add `ON …`; if all pairs are meant, write CROSS JOIN.",
     ),
     "MS175": Code(
         "`collect()` of an input that never ends",

@@ -12,6 +12,7 @@ from millstream.errors import Diagnostic
 from millstream.plan.schemas import Schemas, propagate
 from millstream.plan.topology import Topology
 from millstream.rules.functions import called_functions_exist, functions_are_called_where_they_can_run, functions_are_found
+from millstream.rules.incremental import changelogs_have_keys, results_can_be_kept
 from millstream.rules.names import names_are_allowed, names_are_unique
 from millstream.rules.options import components_agree, logins_are_encrypted, primary_keys_are_in_the_schema
 from millstream.rules.real_time import real_time_is_possible
@@ -63,6 +64,8 @@ RULES: tuple[Rule, ...] = (
     finished_nodes_come_last,
     totals_are_over_rows,
     only_incremental_nodes_have_a_ttl,
+    changelogs_have_keys,
+    results_can_be_kept,
     only_stateful_nodes_have_late_rows,
     real_time_is_possible,
     varying_routes_have_one_query,

@@ -26,7 +26,7 @@ def components_agree(topology: Topology, schemas: Schemas) -> Iterator[Diagnosti
     """Problems that the components report: unknown columns, types that a sink cannot take, functions that do not exist."""
     for node in topology.nodes:
         for problem in node.component.problems(inputs_of(node, schemas), topology.directory):
-            yield _diagnostic(node, problem)
+            yield diagnostic_of(node, problem)
         if isinstance(node, TransformNode) and node.isolates and (refusal := node.component.refuses_isolation()):
             yield Diagnostic("MS032", f"`{node.name}`: {refusal}", node.place("on_error"), node=node.name)
 
@@ -39,7 +39,8 @@ def logins_are_encrypted(topology: Topology, schemas: Schemas) -> Iterator[Diagn
             yield Diagnostic("MS154", message, node.place(option) or node.span, "warning", help=help_, node=node.name)
 
 
-def _diagnostic(node: AnyNode, problem: Problem) -> Diagnostic:
+def diagnostic_of(node: AnyNode, problem: Problem) -> Diagnostic:
+    """A problem of a component, at the node that has it."""
     path = problem.field.split(".")
     span = node.text_place(*path, line=problem.line, column=problem.column, width=problem.width) if problem.line else node.place(*path)
     return Diagnostic(problem.code, f"{node.kind} `{node.name}`: {problem.message}", span, problem.level, help=problem.help, node=node.name)

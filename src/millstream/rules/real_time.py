@@ -9,12 +9,13 @@ from collections.abc import Iterator
 
 from millstream.errors import Diagnostic
 from millstream.plan.components import Guarantee, Sink
-from millstream.plan.cutting import QueryPlan, cut
+from millstream.plan.cutting import QueryPlan
 from millstream.plan.nodes import AnyNode, SinkNode, TransformNode
 from millstream.plan.schemas import Schemas
 from millstream.plan.settings import RealTime, Settings
 from millstream.plan.topology import Topology
 from millstream.rules.functions import calls_of
+from millstream.rules.queries import queries_of
 
 _HELP = "leave `settings.trigger` out: epochs begin as soon as rows come, and rows arrive exactly once"
 
@@ -22,11 +23,7 @@ _HELP = "leave `settings.trigger` out: epochs begin as soon as rows come, and ro
 def real_time_is_possible(topology: Topology, schemas: Schemas) -> Iterator[Diagnostic]:
     if not isinstance(topology.settings.trigger, RealTime):
         return
-    if any(name not in topology.by_name for node in topology.nodes for name in node.inputs):
-        return
-    if len(topology.ordered()) < len(topology.nodes):  # a cycle, which another rule reports
-        return
-    for plan in cut(topology):
+    for plan in queries_of(topology, schemas):
         refused = next(_reasons(plan, topology), None)
         if refused is not None:
             node, reason = refused

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 from millstream.errors import Diagnostic, nearest
 from millstream.plan.branches import DEFAULT, branch_read_by, branches_of, unread_branches
-from millstream.plan.cutting import cut
 from millstream.plan.nodes import AnyNode, TransformNode
 from millstream.plan.schemas import Schemas
 from millstream.plan.topology import Topology
 from millstream.rules.functions import calls_of
+from millstream.rules.queries import queries_of
 from millstream.rules.usage import input_place, used_nodes
 from millstream.sql.check.query import reads_clock
 
@@ -33,11 +33,7 @@ def branches_are_read(topology: Topology, schemas: Schemas) -> Iterator[Diagnost
 def varying_routes_have_one_query(topology: Topology, schemas: Schemas) -> Iterator[Diagnostic]:
     """Each query computes the conditions of a route itself: conditions that vary would send a row to two branches, or to none."""
     routes = [node for node in topology.transforms if branches_of(node) and _varies(node, topology)]
-    if not routes or any(name not in topology.by_name for node in topology.nodes for name in node.inputs):
-        return
-    if len(topology.ordered()) < len(topology.nodes):  # a cycle, which another rule reports
-        return
-    plans = cut(topology)
+    plans = queries_of(topology, schemas) if routes else ()
     for node in routes:
         queries = [plan.name for plan in plans if node.name in {each.name for each in plan.nodes}]
         if len(queries) > 1:

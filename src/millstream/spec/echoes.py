@@ -9,7 +9,7 @@ from millstream.plan.topology import Topology
 from millstream.spec.nodes import NodeBuilder
 
 _STANDING = {"MS012", "MS017", "MS020", "MS021", "MS024", "MS025", "MS028", "MS030", "MS031", "MS080"}
-_STANDING |= {f"MS{number}" for number in range(158, 163)}
+_STANDING |= {"MS181", "MS182", *(f"MS{number}" for number in range(158, 163))}
 """Findings about a node that do not depend on its wrong option."""
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import reduce
 from pathlib import Path
 from types import MappingProxyType
@@ -46,14 +46,18 @@ from millstream.sql.catalyst.lookups import look_up
 from millstream.sql.catalyst.user_aggregates import collecting
 from millstream.sql.check.alternatives import alternative_to
 from millstream.sql.check.changelog import names_op, with_carried_columns
+from millstream.sql.check.column_counts import find_uneven
 from millstream.sql.check.columns import analyse
+from millstream.sql.check.cross_joins import find_cross_joins
 from millstream.sql.check.dialects import foreign_words
 from millstream.sql.check.lookups import calls_in, table_problems, uses
 from millstream.sql.check.prediction import Prediction, cannot_be_kept, predict, totals_key
 from millstream.sql.check.query import Query, parse_query, place_between
+from millstream.sql.check.result_names import find_repeated_names
 from millstream.sql.check.selects import window_calls
 from millstream.sql.check.syntax import Fault
 from millstream.sql.check.table_joins import joins_in, without_joins
+from millstream.sql.check.varying import CLOCK_NAMES, find_varying
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -265,7 +269,7 @@ class Sql(NamesInputs, EpochTail, Windowed, Expiring):
         if query.tree is None:
             return [_syntax_problem(query, bool(inputs))]
         if foreign := foreign_words(query):
-            return [_at_place(Problem("MS162", each.message, "sql", each.help), each.place) for each in foreign]
+            return [each.as_problem() for each in foreign]
         if wrong := list(table_problems(self.sql, self._tables)):
             return wrong
         if self.incremental and names_op(self.sql):
@@ -282,8 +286,19 @@ class Sql(NamesInputs, EpochTail, Windowed, Expiring):
         if dead_letter_sink_of(self.late) and self.stateful and not self._has_windows:
             help_ = "group by `window(column, 'size')`, or use a `window` transform"
             return [Problem("MS036", "late rows of this query cannot be isolated", "late", help_)]
-        wrong = [_at_place(Problem(each.code, each.message, "sql", each.help), each.place) for each in analyse(query, inputs).misnamed]
-        return wrong or key_problems(self.sql, self._tables, inputs)
+        mistakes = [*find_uneven(query), *analyse(query, inputs).mistakes]
+        wrong = [each.as_problem() for each in mistakes] or key_problems(self.sql, self._tables, inputs)
+        return [*wrong, *(each.as_problem() for each in find_cross_joins(without_joins(self.sql, frozenset(self._tables))))]
+
+    def incremental_problems(
+        self, inputs: Mapping[str, pa.Schema | None], declared: Collection[str], *, returned: bool
+    ) -> Iterable[Problem]:
+        columns = {name for schema in inputs.values() if schema is not None for name in schema.names}
+        known = all(schema is not None for schema in inputs.values())
+        spelled = {name: schema for name, schema in inputs.items() if name in declared}
+        names = find_repeated_names(self.query, spelled) if returned else ()
+        varying = find_varying(self.query, columns if known else CLOCK_NAMES, returned=returned)
+        return [each.as_problem() for each in (*names, *varying)]
 
     def refuses_isolation(self) -> str:
         tree = without_joins(self.sql, frozenset(self._tables)).tree

@@ -62,6 +62,7 @@ class FileSource(Source):
     """
 
     type: ClassVar[str] = "file"
+    keyless: ClassVar[bool] = True
     readable_as_table: ClassVar[bool] = True
     shaped_by: ClassVar[frozenset[str]] = frozenset({"path", "format", "schema", "columns", "options"})
     summary: ClassVar[str] = "Read CSV, JSON, Parquet, Avro, ORC or text files."

@@ -38,6 +38,7 @@ class GeneratorSource(Source):
     """
 
     type: ClassVar[str] = "generator"
+    keyless: ClassVar[bool] = True
     shaped_by: ClassVar[frozenset[str]] = frozenset({"fields"})
     summary: ClassVar[str] = "Generate rows: typed, seeded, the same every time."
     example: ClassVar[str] = """

@@ -50,6 +50,7 @@ class MemorySource(Source):
     """
 
     type: ClassVar[str] = "memory"
+    keyless: ClassVar[bool] = True
     readable_as_table: ClassVar[bool] = True
     shaped_by: ClassVar[frozenset[str]] = frozenset({"rows", "batches", "schema", "columns"})
     summary: ClassVar[str] = "Rows written in the pipeline or passed by Python."

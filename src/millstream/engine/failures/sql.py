@@ -30,7 +30,12 @@ _ABOUT_THE_TEXT = ("INVALID_SUBQUERY", "INVALID_INTERVAL_FORMAT", "INVALID_EXTRA
 """Error conditions that concern the query itself, and not a row of its input."""
 
 
-_NO_EVENT_TIME = "a window must use the column that `event_time` names, unchanged: not another column, and not a value computed from it"
+_HELP = {
+    "STREAMING_OUTPUT_MODE": "a window must use the column that `event_time` names, unchanged: not another column, and not a value "
+    "computed from it",
+    "INVALID_WHERE_CONDITION": "a condition on an aggregate comes after GROUP BY: `HAVING …`",
+}
+"""Advice by the beginning of Spark's name of an error."""
 
 
 def failed_row(text: str, scene: Scene) -> Diagnostic | None:
@@ -68,7 +73,7 @@ def rejected_plan(text: str, scene: Scene) -> Diagnostic | None:
     sentence = sentence_of(text, condition) if condition else first_line(text).removeprefix("AnalysisException: ")
     node = scene.author or scene.current
     name = f"`{node.name}`" if node else "the plan"
-    help_ = _NO_EVENT_TIME if condition is not None and condition[1].startswith("STREAMING_OUTPUT_MODE") else ""
     place = scene.sql_place or (node.span if node else None)
     cause = condition[1] if condition else ""
+    help_ = next((advice for name, advice in _HELP.items() if cause.startswith(name)), "")
     return Diagnostic("MS066", f"Spark rejects {name}: {sentence}", place, help=help_, node=node.name if node else "", cause=cause)

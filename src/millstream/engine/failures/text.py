@@ -30,10 +30,10 @@ def java_causes(java: Any) -> Iterator[Any]:
 
 
 def sentence_of(text: str, condition: re.Match[str]) -> str:
-    """Spark's message for a condition, up to its first full stop."""
+    """Spark's message for a condition, up to its first full stop, as the end of another sentence. Words of SQL keep their letters."""
     rest = text[condition.end() :].strip()
     sentence = re.split(r"\s*(?:SQLSTATE|== SQL|\n|\. (?=[A-Z]))", rest)[0].strip().rstrip(".")
-    return sentence[:1].lower() + sentence[1:]
+    return sentence if sentence[1:2].isupper() else sentence[:1].lower() + sentence[1:]
 
 
 def first_line(text: str) -> str:

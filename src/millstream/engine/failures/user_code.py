@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 
 from millstream.engine.failures.scene import Scene
-from millstream.errors import Diagnostic
+from millstream.errors import Diagnostic, Span
 from millstream.plan.functions import FunctionRef
 from millstream.plan.nodes import AnyNode, TransformNode
 from millstream.sql.check.calls import mentions
+from millstream.sql.check.query import parse_query
+from millstream.sql.check.scalar_subqueries import places_of_scalars
 from millstream.worker import marks
 from millstream.worker.mistakes import is_mistake
 
@@ -36,7 +38,20 @@ def refused_row(text: str, scene: Scene) -> Diagnostic | None:
     if node is not None and node.options.event_time is not None and option == "event_time":
         sentence = node.options.event_time.unusable(sentence)
     help_ = (node.component.refusal_help(code) if node else "") or _HELP.get(code, _ON_ERROR)
-    return Diagnostic(code, f"`{name}`: {sentence}", scene.place(node, option), help=help_, node=name)
+    place = (_place_of_scalar(scene) if code == "MS180" else None) or scene.place(node, option)
+    return Diagnostic(code, f"`{name}`: {sentence}", place, help=help_, node=name)
+
+
+def _place_of_scalar(scene: Scene) -> Span | None:
+    """The one scalar subquery of the nodes that may return several rows. The plan does not say which of several it was: a place in it
+    would make another plan of a query to which a comment is added.
+    """
+    texts = [(node, parse_query(str(getattr(node.component, "sql", "")))) for node in scene.nodes]
+    found = [(node, place) for node, query in texts for place in places_of_scalars(query)]
+    if len(found) != 1:
+        return None
+    ((node, at),) = found
+    return node.text_place("sql", line=at.line, column=at.column, width=at.end - at.start)
 
 
 def function_of_sql(text: str, scene: Scene) -> Diagnostic | None:

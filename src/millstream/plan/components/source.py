@@ -25,6 +25,8 @@ class Source(Component):
 
     readable_as_table: ClassVar[bool] = False
     """Whether its run object has `ReadsAsTable`, so that a join can read it as a table."""
+    keyless: ClassVar[bool] = False
+    """Whether its run object never has `NamesKey`: the rows of a changelog then have the key that the user declares, or none."""
 
     @property
     def emits_changes(self) -> bool:

@@ -7,14 +7,14 @@ run object, has one when it has its methods.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, Self, runtime_checkable
 
 import pyarrow as pa
 from pydantic import PrivateAttr
 
-from millstream.plan.components.component import Component, TextPlace
+from millstream.plan.components.component import Component, Problem, TextPlace
 from millstream.plan.components.context import NodeContext
 from millstream.plan.error_policy import OnError
 from millstream.plan.options import Duration
@@ -142,6 +142,14 @@ class Transform(Component):
     def reads(self, input_name: str, isolating: bool) -> int:
         """How often one run of it reads an input."""
         return 1
+
+    def incremental_problems(
+        self, inputs: Mapping[str, pa.Schema | None], declared: Collection[str], *, returned: bool
+    ) -> Iterable[Problem]:
+        """Why the result cannot be kept up to date, as far as the options show it. `declared` are the inputs whose columns are spelled as
+        they were declared; `returned`: the result is that of the whole query, and nothing incremental reads it.
+        """
+        return ()
 
     def refuses_isolation(self) -> str:
         """Why rejects cannot be isolated here; empty when they can."""

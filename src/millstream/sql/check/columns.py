@@ -13,7 +13,8 @@ from sqlglot.optimizer.qualify import qualify
 from sqlglot.schema import MappingSchema
 
 from millstream.plan import types
-from millstream.sql.check.column_names import Misnamed, find_misnamed
+from millstream.sql.check.column_names import find_mistakes
+from millstream.sql.check.finding import SqlFinding
 from millstream.sql.check.query import Query
 
 _SIMPLE = {
@@ -48,7 +49,7 @@ class Analysis:
     """What is known about a query's columns."""
 
     output: pa.Schema | None
-    misnamed: tuple[Misnamed, ...] = ()
+    mistakes: tuple[SqlFinding, ...] = ()
 
 
 def analyse(query: Query, inputs: Mapping[str, pa.Schema | None]) -> Analysis:
@@ -58,7 +59,7 @@ def analyse(query: Query, inputs: Mapping[str, pa.Schema | None]) -> Analysis:
     known = {name: schema for name, schema in inputs.items() if schema is not None}
     tree, tables = _flatten(query, known)
     try:
-        if wrong := find_misnamed(query, tree, {f"t{index}": schema for index, schema in enumerate(known.values())}):
+        if wrong := find_mistakes(query, tree, {f"t{index}": schema for index, schema in enumerate(known.values())}):
             return Analysis(None, wrong)
         qualified = qualify(tree, schema=tables, dialect="spark", validate_qualify_columns=False, identify=False, quote_identifiers=False)
         return Analysis(_output(annotate_types(qualified, schema=tables, dialect="spark")))

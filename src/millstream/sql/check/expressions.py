@@ -47,7 +47,7 @@ def unknown_columns(texts: Iterable[tuple[str, str]], schema: pa.Schema | None) 
         return []
     found = []
     for field, text in texts:
-        wrong = analyse(parse_query(_as_query(text)), {_INPUT: schema}).misnamed
+        wrong = analyse(parse_query(_as_query(text)), {_INPUT: schema}).mistakes
         found += [_at(Problem(each.code, each.message, field, each.help), text, each.place) for each in wrong if each.code == "MS024"]
     return found
 

@@ -164,6 +164,12 @@ def place_of(text: str, node: exp.Expr) -> TextPlace | None:
     return None
 
 
+def place_of_column(text: str, column: exp.Column) -> TextPlace | None:
+    """The position of a column with its table."""
+    parts = column.parts
+    return _place(text, *parts) if all("start" in part.meta for part in parts) else place_of(text, column)
+
+
 def _place(text: str, *parts: exp.Expr) -> TextPlace:
     return place_between(text, parts[0].meta.get("start", 0), parts[-1].meta.get("end", 0) + 1)
 

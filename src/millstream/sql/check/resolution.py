@@ -18,6 +18,8 @@ from millstream.sql.check.selects import window_calls
 
 Kinds = dict[str, pa.DataType]
 """column in lower case → its type, as far as known"""
+Origin = tuple[str, str]
+"""The source of a column and its name there, in lower case."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,14 +42,57 @@ class Level:
         """The sources that have a column of that name."""
         return [alias for alias, kinds in self.sources.items() if name.lower() in kinds]
 
+    @property
+    def results(self) -> set[str]:
+        """The names of the columns of the result."""
+        return {item.alias_or_name.lower() for item in self.select.selects}
+
+    @property
+    def columns(self) -> list[exp.Column]:
+        """The columns that the SELECT reads. A scope leaves out those of HAVING, which may be columns of the result."""
+        having = self.select.args.get("having")
+        bare = [column for column in having.find_all(exp.Column) if len(column.parts) == 1] if having is not None else []
+        return [*self.scope.columns, *(column for column in bare if column.name.lower() not in self.results and not column.this.quoted)]
+
+    @property
+    def merges_columns(self) -> bool:
+        """Whether USING or NATURAL makes one column of two."""
+        return any(join.args.get("using") or join.args.get("method") for join in self.select.args.get("joins") or ())
+
+    @property
+    def joins(self) -> Iterator[tuple[exp.Join, list[str]]]:
+        """Each join, with the sources on its left side; up to one whose sides are not plain sources."""
+        first, left = self.select.args.get("from_"), list[str]()
+        for side in (first, *(self.select.args.get("joins") or ())) if first is not None else ():
+            if side.alias_or_name not in self.sources or side.this.args.get("joins"):
+                return
+            if isinstance(side, exp.Join):
+                yield side, list(left)
+            if not isinstance(side, exp.Join) or side.kind not in {"SEMI", "ANTI"}:
+                left.append(side.alias_or_name)
+
+    def origin(self, column: exp.Column) -> Origin | None:
+        """None where it is not certain: an alias of the SELECT may have that name too."""
+        names = [part.name.lower() for part in column.parts]
+        if (table := self._table(names)) is not None:
+            return (table.lower(), names[1]) if names[1] in self.sources[table] else None
+        holders = self.holders(names[0])
+        return (holders[0].lower(), names[0]) if len(holders) == 1 and names[0] not in self.new else None
+
     def path(self, column: exp.Column) -> tuple[list[str], pa.DataType]:
         """The names of a column without its table, and the type of the first of them."""
         names = [part.name for part in column.parts]
-        table = next((alias for alias in self.sources if alias.lower() == names[0].lower()), None)
-        if len(names) > 1 and table is not None and not self.holders(names[0]):
+        if (table := self._table(names)) is not None:
             return names[1:], self.sources[table].get(names[1].lower(), types.UNKNOWN)
         kinds = [kinds[names[0].lower()] for kinds in self.sources.values() if names[0].lower() in kinds]
         return names, kinds[0] if len(kinds) == 1 else types.UNKNOWN
+
+    def _table(self, names: list[str]) -> str | None:
+        """The source that the first name is, and not a column with fields: a column of that source comes first, as in Spark."""
+        table = next((alias for alias in self.sources if alias.lower() == names[0].lower()), None)
+        if len(names) == 1 or table is None:
+            return None
+        return table if names[1].lower() in self.sources[table] or not self.holders(names[0]) else None
 
 
 def levels(tree: exp.Expr, tables: Mapping[str, pa.Schema]) -> Iterator[Level]:
