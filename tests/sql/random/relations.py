@@ -175,15 +175,15 @@ class Relations:
         if not terms:
             return self._select()
         keys = self.dice.sample(terms, min(len(terms), self.dice.choice((0, 1, 1, 2))))
-        calls = [self._over(terms, keys) for _ in range(self.dice.choice((1, 1, 2)))]
+        order = f"ORDER BY {self._order(terms)}"  # one: which of two equal rows is first in one order and in another is left open by SQL
+        calls = [self._over(terms, keys, order) for _ in range(self.dice.choice((1, 1, 2)))]
         kept = self.dice.sample(terms, self.dice.randint(1, len(terms)))
         text, columns = self._items([*kept, *calls])
         inner = Relation(f"SELECT {text} FROM {source.text}{self._where(source.scope, 0.2)}", columns, source.size)
         return self._qualified(inner, len(calls)) if self.dice.random() < 0.3 else inner
 
-    def _over(self, terms: Sequence[Term], keys: Sequence[Term]) -> Term:
+    def _over(self, terms: Sequence[Term], keys: Sequence[Term], order: str) -> Term:
         partition = f"PARTITION BY {', '.join(key.text for key in keys)} " if keys else ""
-        order = f"ORDER BY {self._order(terms)}"
         value = self.make.any_term(terms)
         choices: list[tuple[str, str, int]] = [(f"{name}()", "int", EXACT) for name in ("row_number", "row_number", "rank", "dense_rank")]
         choices += [(f"{name}({value.text}, {self.dice.randint(1, 2)})", value.kind, value.grade) for name in ("lag", "lead")]
