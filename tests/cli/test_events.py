@@ -56,6 +56,17 @@ def test_a_run_has_events_from_start_to_end(capsys: Captured) -> None:
     assert (found[4]["read"], found[4]["written"], found[4]["new"]) == ({"o": 4}, {"out": 3}, 1)
 
 
+def test_a_long_start_is_shown(capsys: Captured) -> None:
+    facts = Recorder("p")
+    with make_log() as log:
+        log.update(facts.snapshot())
+        facts.query_state("a", "running")
+        facts.query_state("b", "starting")
+        log.update(facts.snapshot())
+    found = events(capsys)
+    assert [(each["event"], each.get("ready")) for each in found] == [("starting", None), ("starting", None), ("starting", ["a"])]
+
+
 def test_mistakes_in_the_file_are_lines_too(tmp_path: Path) -> None:
     (tmp_path / "p.yaml").write_text("sources: {a: {type: memory, rows: [{id: 1}]}}\nsinks: {b: {type: prnt, from: a}}\n")
     command = [str(Path(sys.executable).with_name("millstream")), "run", "p.yaml", "--log-format", "json"]

@@ -109,6 +109,10 @@ class EventLog:
 
     def _summarise(self, snapshot: Snapshot) -> None:
         self._summarised_at = time.monotonic()
+        if snapshot.state == "starting":
+            ready = [name for name, query in snapshot.queries.items() if query.state != "starting"]
+            self._write(LogLevel.info, "starting", {"seconds": round(snapshot.seconds, 1), **({"ready": ready} if ready else {})})
+            return
         self._warn_of_rows(snapshot)
         epochs = sum(query.epochs for query in snapshot.queries.values())
         totals = _totals(snapshot)
