@@ -96,6 +96,7 @@ SQL = {
     "sliding windows": ("SELECT user, window(at, '1 minute', '30 seconds') w, count(*) n FROM clicks GROUP BY 1, 2", 3),
     "sessions": ("SELECT user, session_window(at, '30 seconds') w, count(*) n FROM clicks GROUP BY 1, 2", 3),
     "rows that are read twice": (f"{COUNTED} FROM (SELECT * FROM clicks UNION ALL SELECT * FROM clicks) GROUP BY 1, 2", 3),
+    "a fixed table": (f"{COUNTED} FROM clicks JOIN (VALUES ('a'), ('c')) AS d(u) ON user = u GROUP BY 1, 2", 2),
     "windows of two sizes": (
         f"SELECT x.user, w, n FROM ({COUNTED} FROM clicks GROUP BY 1, 2) x JOIN ({LONGER}) y ON x.user = y.user AND w.start = v.start",
         3,

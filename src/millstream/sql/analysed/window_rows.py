@@ -45,7 +45,7 @@ def _paths(plan: Plan, alias: str) -> list[_Path] | None:
     """The ways to the aggregates; None if one of them has another step that needs several rows."""
     found = []
     for source, *steps in _ways(plan, alias):
-        place = next((place for place, step in enumerate(steps) if plans.kind(step) not in _FOLLOWED), None)
+        place = next((place for place, step in enumerate(steps) if not _handles_one_row(step)), None)
         if place is None:
             continue  # the rows are read as they are
         window = parts.window_key(steps[place])
@@ -53,6 +53,12 @@ def _paths(plan: Plan, alias: str) -> list[_Path] | None:
             return None
         found.append(_Path(source, tuple(steps[:place]), window))
     return found
+
+
+def _handles_one_row(step: Plan) -> bool:
+    """Whether a step handles the rows of a stream one by one, as a join with a fixed table does."""
+    streams = [child for child in plans.children(step) if child.isStreaming()]
+    return plans.kind(step) in _FOLLOWED or (plans.kind(step) == "Join" and len(streams) == 1)
 
 
 def _ways(node: Plan, alias: str) -> Iterator[list[Plan]]:
@@ -87,4 +93,4 @@ def _over(bridge: Bridge, step: Plan, below: Plan, rows: Plan, carried: list[Exp
     if kind == "Union":
         pairs = zip(plans.items(below.output()), plans.items(step.output()), strict=True)
         return bridge.project([*(bridge.alias(own, str(to.name()), to.exprId()) for own, to in pairs), *carried], rows)
-    return bridge.with_children(step, [rows])
+    return bridge.with_children(step, [rows if child.fastEquals(below) else child for child in plans.children(step)])
