@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import argparse
 import importlib
 import os
-import sys
 import time
 
 from bench.figures import ROOT, Figure
@@ -27,10 +27,16 @@ KAFKA = ("kafka.source", "kafka.decoding", "kafka.sink", "kafka.latency", "kafka
 POSTGRES = ("postgres.sink", "postgres.lookups")
 
 
-def main(chosen: list[str]) -> None:
+def main() -> None:
+    every = (*QUESTIONS, *KAFKA, *POSTGRES)
+    parser = argparse.ArgumentParser(prog="python -m bench", description="Measure against hand-written PySpark, and print the ratios.")
+    parser.add_argument("question", nargs="*", help=f"what to measure; all if none is given: {', '.join(every)}")
+    chosen = parser.parse_args().question
+    if unknown := set(chosen) - set(every):
+        parser.error(f"unknown: {', '.join(sorted(unknown))}; choose from {', '.join(every)}")
     os.chdir(ROOT)
     print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}; ratios are ours / theirs, medians of runs taken in turns\n")
-    for question in chosen or (*QUESTIONS, *KAFKA, *POSTGRES):
+    for question in chosen or every:
         module = importlib.import_module(f"bench.{question}")
         started = time.perf_counter()
         figures: list[Figure] = module.measure()
@@ -40,4 +46,4 @@ def main(chosen: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()
