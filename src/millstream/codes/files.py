@@ -33,8 +33,8 @@ FILES: dict[str, Code] = {
     ),
     "MS006": Code(
         "unknown field",
-        "The component has no option of that name. A misspelled option is never ignored silently.",
-        "Use the nearest name shown, or `millstream schema` for all of them.",
+        "The component has no option of that name, or it has no effect on this node. A misspelled option is never ignored silently.",
+        "Use the nearest name shown, or `millstream schema` for all of them; remove an option without effect.",
     ),
     "MS007": Code("a field is missing", "The component cannot work without it.", "Add the field that is named in the message."),
     "MS008": Code(

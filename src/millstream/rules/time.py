@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from millstream.errors import Diagnostic, nearest
 from millstream.plan.changelog import OPS
-from millstream.plan.components import Expiring, Windowed
+from millstream.plan.components import Expiring, NamesInputs, Windowed
 from millstream.plan.nodes import AnyNode, SourceNode, TransformNode
 from millstream.plan.schemas import Schemas
 from millstream.plan.topology import Topology
@@ -100,7 +100,8 @@ def finished_nodes_come_last(topology: Topology, schemas: Schemas) -> Iterator[D
 
 def only_stateful_nodes_have_late_rows(topology: Topology, schemas: Schemas) -> Iterator[Diagnostic]:
     for node in topology.nodes:
-        if isinstance(node.component, Windowed) and not node.component.waits:
+        unknown = isinstance(node.component, NamesInputs) and not node.component.readable
+        if isinstance(node.component, Windowed) and not node.component.waits and not unknown:
             for option in ("late", "allowed_lateness"):
                 if getattr(node.component, option) is not None:
                     message = f"`{node.name}` waits for nothing, so no row can be late"

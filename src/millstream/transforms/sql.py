@@ -286,13 +286,15 @@ class Sql(NamesInputs, EpochTail, Windowed, Expiring):
         if dead_letter_sink_of(self.late) and self.stateful and not self._has_windows:
             help_ = "group by `window(column, 'size')`, or use a `window` transform"
             return [Problem("MS036", "late rows of this query cannot be isolated", "late", help_)]
-        mistakes = [*find_uneven(query), *analyse(query, inputs).mistakes]
+        mistakes = [*(() if query.piped else find_uneven(query)), *analyse(query, inputs).mistakes]
         wrong = [each.as_problem() for each in mistakes] or key_problems(self.sql, self._tables, inputs)
         return [*wrong, *(each.as_problem() for each in find_cross_joins(without_joins(self.sql, frozenset(self._tables))))]
 
     def incremental_problems(
         self, inputs: Mapping[str, pa.Schema | None], declared: Collection[str], *, returned: bool
     ) -> Iterable[Problem]:
+        if self.query.piped or any(each.level == "error" for each in self.problems(inputs, Path())):  # names may follow from a mistake
+            return []
         columns = {name for schema in inputs.values() if schema is not None for name in schema.names}
         known = all(schema is not None for schema in inputs.values())
         spelled = {name: schema for name, schema in inputs.items() if name in declared}

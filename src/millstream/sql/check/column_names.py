@@ -35,7 +35,10 @@ def _unknown(query: Query, level: Level) -> Iterator[SqlFinding]:
         if root in level.new or column.name == "*" or _is_unit(column) or column.parent_select is not level.select:
             continue
         names, kind = level.path(column)
-        if not level.holders(names[0]):
+        if len(names) > 1 and not level.holders(names[0]):
+            help_ = nearest(names[0], level.sources)
+            yield SqlFinding("MS024", f"unknown table `{names[0]}`", help_, place_of(query.text, column.parts[0]))
+        elif not level.holders(names[0]):
             known = [*level.written, *(level.results if column.find_ancestor(exp.Having) else ())]
             yield SqlFinding("MS024", f"unknown column `{column.name}`", nearest(column.name, known), place_of(query.text, column))
         elif len(names) > 1 and pa.types.is_struct(kind):

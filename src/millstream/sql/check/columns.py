@@ -53,8 +53,8 @@ class Analysis:
 
 
 def analyse(query: Query, inputs: Mapping[str, pa.Schema | None]) -> Analysis:
-    """Resolve against the inputs' schemas. If a schema is unknown, nothing is reported."""
-    if query.tree is None or any(inputs.get(name) is None for name in query.tables):
+    """Resolve against the inputs' schemas. If a schema is unknown, or the query has pipes, nothing is reported."""
+    if query.tree is None or query.piped or any(inputs.get(name) is None for name in query.tables):
         return Analysis(None)
     known = {name: schema for name, schema in inputs.items() if schema is not None}
     tree, tables = _flatten(query, known)

@@ -78,6 +78,11 @@ class Query:
         return tuple(dict.fromkeys(reference.name for reference in self.references))
 
     @property
+    def piped(self) -> bool:
+        """Whether it has steps after `|>`: the tree has them as nested queries, whose columns are not those of the text."""
+        return any(token.token_type == TokenType.PIPE_GT for token in tokens_of(self.text))
+
+    @property
     def deterministic(self) -> bool:
         """Whether it returns the same rows each time. If unknown, false."""
         tokens = tokens_of(self.text)
@@ -123,6 +128,8 @@ def parse_query(text: str) -> Query:
         return Query(text, None, no_query(tokens_of(text)))
     if slip := repeated_comma(tokens_of(text)):
         return Query(text, None, slip)
+    for hint in list(trees[0].find_all(exp.Hint)):  # its names are aliases, and no tables
+        hint.pop()
     for call in trees[0].find_all(exp.Anonymous):
         if call.name == _DISGUISE:
             call.set("this", "window")
