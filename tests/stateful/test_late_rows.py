@@ -97,6 +97,15 @@ SQL = {
     "sessions": ("SELECT user, session_window(at, '30 seconds') w, count(*) n FROM clicks GROUP BY 1, 2", 3),
     "rows that are read twice": (f"{COUNTED} FROM (SELECT * FROM clicks UNION ALL SELECT * FROM clicks) GROUP BY 1, 2", 3),
     "a fixed table": (f"{COUNTED} FROM clicks JOIN (VALUES ('a'), ('c')) AS d(u) ON user = u GROUP BY 1, 2", 2),
+    "a lateral function": (f"{COUNTED} FROM clicks, LATERAL explode(array(1, 2)) AS e(x) GROUP BY 1, 2", 3),
+    "groups of several sizes": (
+        f"{COUNTED} FROM clicks GROUP BY GROUPING SETS ((user, window(at, '1 minute')), (window(at, '1 minute')))",
+        3,
+    ),
+    "rows beside their windows": (
+        f"SELECT c.user, x.w, n FROM clicks c JOIN ({COUNTED} FROM clicks GROUP BY 1, 2) x ON c.user = x.user",
+        3,
+    ),
     "windows of two sizes": (
         f"SELECT x.user, w, n FROM ({COUNTED} FROM clicks GROUP BY 1, 2) x JOIN ({LONGER}) y ON x.user = y.user AND w.start = v.start",
         3,
@@ -117,18 +126,34 @@ def test_sql_tells_its_late_rows_too(pipeline: Callable[..., Any], run: Callable
     assert run(pipeline(sql(query, "late: drop"))).nodes["counted"].late == late
 
 
-def test_late_rows_of_sql_go_to_a_sink(pipeline: Callable[..., Any], run: Callable[..., Any]) -> None:
-    topology = pipeline(sql(SQL["a lateral view"][0], "late: {dead_letter: belated}") + "  belated: {type: memory}\n")
+@pytest.mark.parametrize("name", ["a lateral view", "rows beside their windows"])
+def test_late_rows_of_sql_go_to_a_sink(pipeline: Callable[..., Any], run: Callable[..., Any], name: str) -> None:
+    topology = pipeline(sql(SQL[name][0], "late: {dead_letter: belated}") + "  belated: {type: memory}\n")
     run(topology)
     letters = topology.node("belated").component.table().to_pylist()
     assert sorted(json.loads(each["raw"])["user"] for each in letters) == ["a", "a", "b"]
     assert all("closed at 2024-01-01 00:01:00" in each["error"] for each in letters)
 
 
+JOINED = (
+    "SELECT c.user, window(c.at, '1 minute') w, count(*) n FROM clicks c JOIN clicks d ON c.user = d.user"
+    " AND d.at BETWEEN c.at AND c.at + INTERVAL 9 SECONDS GROUP BY 1, 2"
+)
+
+
 def test_late_rows_of_windows_over_a_join_cannot_be_isolated(pipeline: Callable[..., Any], run: Callable[..., Any]) -> None:
-    query = (
-        "SELECT c.user, window(c.at, '1 minute') w, count(*) n FROM clicks c JOIN clicks d ON c.user = d.user"
-        " AND d.at BETWEEN c.at AND c.at + INTERVAL 9 SECONDS GROUP BY 1, 2"
-    )
     with pytest.raises(RunError, match=r"MS036.*late rows of `counted` cannot be isolated"):
-        run(pipeline(sql(query, "late: {dead_letter: belated}") + "  belated: {type: memory}\n"))
+        run(pipeline(sql(JOINED, "late: {dead_letter: belated}") + "  belated: {type: memory}\n"))
+
+
+def test_late_rows_of_windows_over_a_join_are_not_passed_over(pipeline: Callable[..., Any], run: Callable[..., Any]) -> None:
+    """Also if rows of another input can be found, and none of them is late."""
+    rows = [
+        {"user": user, "at": f"2024-01-01T00:{second // 60:02}:{second % 60:02}Z"} for user, second in sorted(ROWS, key=lambda row: row[1])
+    ]
+    options = "schema: {user: string, at: timestamp}, rows_per_epoch: 4, event_time: {column: at, watermark: 10s}"
+    other = f"  early: {{type: memory, {options}, rows: {json.dumps(rows)}}}\n"
+    query = f"{COUNTED} FROM early GROUP BY 1, 2 UNION ALL {JOINED}"
+    document = sql(query, "late: fail").replace("transforms:", f"{other}transforms:")
+    with pytest.raises(RunError, match=r"MS071.*`counted`: rows came too late; Spark dropped \d+ rows and results"):
+        run(pipeline(document))

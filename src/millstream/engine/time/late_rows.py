@@ -6,7 +6,7 @@ closed at or before the watermark of Spark's operator.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
 
@@ -25,13 +25,13 @@ from millstream.sql.analysed.window_rows import CLOSES, PLACE, ROW, can_follow
 
 
 def require_findable(plan: QueryPlan, stream: DataFrame) -> None:
-    """Refuse a sink for late rows that could not be told from the others."""
+    """Refuse a sink for late rows that cannot be found."""
     for node in plan.reporting_late:
         if dead_letter_sink_of(node.late) is None:
             continue
         aliases = [input_alias(node.name, name) for name in node.inputs if not _closes(plan, node, name)]
         if not all(can_follow(analysed_plan(stream), alias) for alias in aliases):
-            message = f"late rows of `{node.name}` cannot be isolated: they reach their window through a join"
+            message = f"late rows of `{node.name}` cannot be isolated: a step between them and their window combines rows, as a join does"
             help_ = "join in a node above, or use `late: drop`"
             raise RunError(Diagnostic("MS036", message, node.place("late"), help=help_, node=node.name))
 
@@ -51,18 +51,17 @@ class Lateness:
         return max((dropped.watermark_ms for dropped in self.operators.dropped()), default=None)
 
     def rejects(self, node: AnyNode) -> DataFrame | None:
-        """A node's late rows, as rejects; None when there are none."""
-        parts = list(self._parts(node)) if self.watermark_ms is not None else []
+        """A node's late rows, as rejects; None when there are none, or they cannot be found."""
+        parts = self._parts(node) if self.watermark_ms is not None else None
         return reduce(DataFrame.unionByName, parts) if parts else None
 
     def counts(self) -> Mapping[str, int]:
-        """Late rows by node."""
+        """Late rows by node. Where they cannot be found, it is the number of rows and results that Spark dropped."""
         for node in self.plan.reporting_late:
-            if node.name in self._counts or self.watermark_ms is None:
-                continue
-            rejects = self.rejects(node)
-            groups = sum(dropped.groups for dropped in self.operators.dropped())
-            self._counts[node.name] = rejects.count() if rejects is not None else groups
+            if node.name not in self._counts and self.watermark_ms is not None:
+                parts = self._parts(node)
+                dropped = sum(each.groups for each in self.operators.dropped())
+                self._counts[node.name] = dropped if parts is None else sum(part.count() for part in parts)
         return self._counts
 
     def refuse(self) -> None:
@@ -71,14 +70,18 @@ class Lateness:
             if node.late == "fail" and self.counts().get(node.name):
                 raise RunError(self._refusal(node, self._counts[node.name]))
 
-    def _parts(self, node: AnyNode) -> Iterator[DataFrame]:
+    def _parts(self, node: AnyNode) -> list[DataFrame] | None:
+        """The late rows of each input; None if those of one input cannot be found."""
+        parts = []
         for name in node.inputs:
             alias, closes = input_alias(node.name, name), _closes(self.plan, node, name)
             rows = self.operators.rows(alias, self.epoch) if closes else None
             found = [_closing(rows, closes)] if rows is not None else self.operators.windows(alias, self.epoch)
+            if found is None:
+                return None
             late = [as_batch(each.where(F.col(CLOSES) <= F.timestamp_millis(F.lit(self.watermark_ms)))) for each in found]
-            if late:
-                yield self._rejects(node, _first_of_each(late))
+            parts += [self._rejects(node, _first_of_each(late))] if late else []
+        return parts
 
     def _rejects(self, node: AnyNode, late: DataFrame) -> DataFrame:
         raw = F.to_json(F.col(ROW), {"ignoreNullFields": "false"})
@@ -90,11 +93,15 @@ class Lateness:
         return f", and the watermark was {_format_time(self.watermark_ms or 0)}"
 
     def _refusal(self, node: TransformNode, count: int) -> Diagnostic:
-        rejects = self.rejects(node)
+        parts, rejects = self._parts(node), self.rejects(node)
         example = rejects.select(f"{REJECT}.raw", f"{REJECT}.error").first() if rejects is not None else None
         detail = f"row: {example[0][:300]}\n{example[1]}" if example else ""
         help_ = "a longer `watermark` or `allowed_lateness` waits for them; `late: drop` or `{dead_letter: SINK}` lets the others pass"
-        message = f"`{node.name}`: {count} row{'s' if count > 1 else ''} came too late"
+        found, dropped = (
+            f"{count} row{'s' if count > 1 else ''} came too late",
+            f"rows came too late; Spark dropped {count} rows and results",
+        )
+        message = f"`{node.name}`: {found if parts is not None else dropped}"
         return Diagnostic("MS071", message, node.place("late"), detail=detail, help=help_)
 
 

@@ -14,6 +14,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 
+from millstream.sql.analysed import plans
 from millstream.sql.analysed.window_rows import windows_of
 from millstream.sql.catalyst.bridge import Bridge
 
@@ -72,9 +73,11 @@ class Operators:
         found = (node for node in _walk(self._execution.logical()) if _kind(node) == "SubqueryAlias" and str(node.alias()) == alias)
         return next((_frame(node, epoch) for node in found), None)
 
-    def windows(self, alias: str, epoch: DataFrame) -> list[DataFrame]:
+    def windows(self, alias: str, epoch: DataFrame) -> list[DataFrame] | None:
         """The windows of these rows, as `windows_of` describes them."""
-        return [_frame(plan, epoch) for plan in windows_of(Bridge(epoch.sparkSession), self._execution.logical(), alias)]
+        (stream,) = plans.children(self._execution.logical())  # the top of the plan is Spark's sink
+        found = windows_of(Bridge(epoch.sparkSession), stream, alias)
+        return None if found is None else [_frame(plan, epoch) for plan in found]
 
 
 def _frame(plan: Any, epoch: DataFrame) -> DataFrame:

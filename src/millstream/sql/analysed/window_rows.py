@@ -29,11 +29,12 @@ class _Path:
     window: Expression
 
 
-def windows_of(bridge: Bridge, plan: Plan, alias: str) -> list[Plan]:
+def windows_of(bridge: Bridge, plan: Plan, alias: str) -> list[Plan] | None:
     """For each aggregate by window over an input, which has this alias: the windows of the input's rows, with the row, its place, and when
-    the window closes. Empty if rows cannot be followed, as through a join.
+    the window closes. None if rows cannot be followed, as through a join of streams.
     """
-    return [_rows(bridge, path) for path in _paths(plan, alias) or ()]
+    paths = _paths(plan, alias)
+    return None if paths is None else [_rows(bridge, path) for path in paths]
 
 
 def can_follow(plan: Plan, alias: str) -> bool:
@@ -57,8 +58,10 @@ def _paths(plan: Plan, alias: str) -> list[_Path] | None:
 
 def _handles_one_row(step: Plan) -> bool:
     """Whether a step handles the rows of a stream one by one, as a join with a fixed table does."""
-    streams = [child for child in plans.children(step) if child.isStreaming()]
-    return plans.kind(step) in _FOLLOWED or (plans.kind(step) == "Join" and len(streams) == 1)
+    if plans.kind(step) not in {"Join", "LateralJoin"}:
+        return plans.kind(step) in _FOLLOWED
+    sides = [*plans.children(step), *(subquery for _, subquery in plans.subqueries(step))]
+    return sum(bool(side.isStreaming()) for side in sides) == 1
 
 
 def _ways(node: Plan, alias: str) -> Iterator[list[Plan]]:
