@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, cast
 
 import pytest
 from tests.engine.incremental.keeper import Keeper
 
 from millstream.engine.incremental import log, maintenance, view
 from millstream.engine.incremental.growth import growth_of
+from millstream.engine.run.progress import _record_parts
+from millstream.observe.facts import OperatorFacts, Recorder, StateFacts
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from millstream.plan.cutting import QueryPlan
 
 pytestmark = pytest.mark.spark
 TOP = "SELECT k, sum(v) AS s FROM t GROUP BY k ORDER BY s DESC LIMIT 1"
@@ -55,3 +60,19 @@ def test_the_estimate_of_plan_is_near_what_is_held_of_merged_rows(
     assert (estimate.operator.kind, estimate.cost, estimate.bounded_by) == ("by key", "touched groups", "")
     expected = held.rows // 2 * sum(estimate.row_bytes)
     assert 0.8 < held.bytes / expected < 1.25, (held, estimate.row_bytes)
+
+
+def test_the_state_of_native_parts_is_counted_beside_that_of_operators() -> None:
+    recorder, plan = Recorder("p"), SimpleNamespace(root=SimpleNamespace(name="q"), above=(), maintained=())
+    recorder.set("q", "transform", state=StateFacts(5, 100, 7, (OperatorFacts("sums", "k", 5, 100, 1),)))
+    rows = {"numRowsTotal": 3, "memoryUsedBytes": 50, "numRowsUpdated": 2, "numRowsRemoved": 4}
+    native = [{"operatorName": "symmetricHashJoin", **rows}, {"operatorName": "stateStoreSave", **rows}]
+    for _ in range(2):  # the progress of two epochs may be read at once
+        _record_parts(native, cast("QueryPlan", plan), recorder)
+    state = recorder.snapshot().nodes["q"].state
+    assert state is not None and (state.rows, state.memory_bytes, state.disk_bytes) == (11, 200, 7)
+    assert [(each.kind, each.rows, each.changed) for each in state.operators] == [
+        ("native join", 3, 6),
+        ("native windows", 3, 6),
+        ("sums", 5, 1),
+    ]

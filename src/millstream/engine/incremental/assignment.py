@@ -20,6 +20,7 @@ from millstream.engine.incremental.operators.sums import Sums
 from millstream.engine.incremental.operators.top import FirstRows, TopRanks, TopRows, limit_of, rank_limit_of
 from millstream.engine.incremental.relations import Refused, Step, is_unstorable
 from millstream.engine.incremental.weights import column_names
+from millstream.sql.analysed import plans
 from millstream.sql.analysed.gate import EpochRows, by_window
 from millstream.sql.catalyst.bridge import Bridge, Expression
 
@@ -254,7 +255,7 @@ class Assignment:
         return step.kind in {*_LINEAR, *_FIXED, "Union", "Join"} and all(map(self._only_adds, step.children))
 
     def _require_hashable(self, keys: Iterable[Expression], step: Step) -> None:
-        if any("map<" in str(key.dataType().catalogString()) for key in keys):
+        if any(map(plans.has_maps, keys)):
             raise Refused(
                 "a map in GROUP BY, DISTINCT, PARTITION BY or a join's condition cannot be a key; use its sorted `map_entries(…)`",
                 step.plan,

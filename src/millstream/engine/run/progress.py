@@ -58,7 +58,11 @@ def count_epoch(
         if waiting is not None:
             recorder.set(node.name, "source", waiting=waiting)
     recorder.speed(plan.name, facts.get("processedRowsPerSecond") or 0.0)
-    (_record_parts if fed else _record_state)(facts.get("stateOperators") or [], plan, recorder)
+    operators = facts.get("stateOperators") or []
+    if fed:
+        _record_parts(operators, plan, recorder)
+    else:
+        _record_state(operators, plan, recorder)
 
 
 def _pushes(plan: QueryPlan) -> bool:
@@ -80,7 +84,9 @@ def _record_state(operators: Sequence[Facts], plan: QueryPlan, recorder: Recorde
 
 
 def _record_parts(operators: Sequence[Facts], plan: QueryPlan, recorder: Recorder) -> None:
-    """Record what Spark's stream keeps of the parts of an incremental query. It is not told apart from what other nodes above keep."""
+    """Record what Spark's stream keeps of the parts of an incremental query. Nothing is recorded if other nodes above keep state, since
+    Spark does not say whose it is.
+    """
     kept = recorder.snapshot().nodes.get(plan.root.name, NodeFacts()).state
     if kept is None or any(node.stateful and node not in plan.maintained for node in plan.above):
         return

@@ -56,14 +56,14 @@ class Accumulator:
     name: str
     label: str
     """What it is, for `state show`."""
-    partial: str
+    of_change: str
     """SQL over the rows of a change."""
     merged: str
-    """SQL over the stored row and the partial one."""
+    """SQL over the stored row and that of the change."""
     weighted: str
     """SQL over rows of accumulators that have a weight."""
     is_sum: bool = True
-    """Whether 0 or null adds nothing; a minimum or maximum is no sum."""
+    """False for a minimum or maximum. A sum of 0 or null changes no other sum that it is added to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,20 +72,20 @@ class Accumulators:
 
     arguments: tuple[tuple[Expression, str], ...]
     """What the functions read, and the names under which the accumulators use it."""
-    all: tuple[Accumulator, ...]
+    values: tuple[Accumulator, ...]
 
     @property
     def names(self) -> list[str]:
-        return [each.name for each in self.all]
+        return [each.name for each in self.values]
 
     @property
     def labels(self) -> dict[str, str]:
-        return {each.name: each.label for each in self.all}
+        return {each.name: each.label for each in self.values}
 
     @property
     def nothing(self) -> str:
         """SQL: whether a row adds nothing to the sums of any other. A row with a minimum or maximum has at least one input row."""
-        return " AND ".join(f"coalesce({each.name}, 0) = 0" for each in self.all if each.is_sum)
+        return " AND ".join(f"coalesce({each.name}, 0) = 0" for each in self.values if each.is_sum)
 
 
 def accumulators_of(bridge: Bridge, functions: list[Expression]) -> Accumulators:

@@ -56,7 +56,7 @@ class SummedJoin(InnerJoin):
     @property
     def grouped(self) -> tuple[Column, ...]:
         """The columns that the sums are for."""
-        return self.step.children[self.summed].columns[: -len(self.accumulators.all)]
+        return self.step.children[self.summed].columns[: -len(self.accumulators.values)]
 
     def _hashed(self, tracing: Tracing, delta: Delta, side: int) -> DataFrame:
         if side != self.summed:
@@ -65,7 +65,7 @@ class SummedJoin(InnerJoin):
         frame = _arguments(bridge, delta.plan, self.grouped, self.accumulators, delta.weight, self.keys[side])
         if not tracing.form.large:  # few rows: they are not worth two aggregations
             frame = partitioned(frame, tracing.partitions)
-        sums = [F.expr(f"{each.partial} AS {each.name}") for each in self.accumulators.all]
+        sums = [F.expr(f"{each.of_change} AS {each.name}") for each in self.accumulators.values]
         return self._placed(frame.groupBy(HASH, *column_names(len(self.grouped))).agg(*sums))
 
     def _say_how_it_merges(self, store: Store, side: int) -> None:
@@ -77,8 +77,8 @@ class SummedJoin(InnerJoin):
     def _merged(self, rows: DataFrame) -> DataFrame:
         """Rows of sums, those of the same columns added up."""
         groups = [HASH, *column_names(len(self.grouped))]
-        accumulators = [f"c{len(self.grouped) + index} AS {each.name}" for index, each in enumerate(self.accumulators.all)]
-        sums = [F.expr(f"{each.weighted} AS {each.name}") for each in self.accumulators.all]
+        accumulators = [f"c{len(self.grouped) + index} AS {each.name}" for index, each in enumerate(self.accumulators.values)]
+        sums = [F.expr(f"{each.weighted} AS {each.name}") for each in self.accumulators.values]
         return self._placed(rows.selectExpr(*groups, *accumulators, WEIGHT).groupBy(*groups).agg(*sums))
 
     def _placed(self, sums: DataFrame) -> DataFrame:
@@ -177,7 +177,7 @@ def _summed(bridge: Bridge, side: Step, grouped: tuple[Column, ...], accumulator
     """A side of a join as the sums of its rows: the columns that they are for, with their identities, and the accumulators."""
     relations, one = Relations(bridge), bridge.expression("1L")
     frame = _arguments(bridge, side.plan, grouped, accumulators, one, [])
-    sums = frame.groupBy(*column_names(len(grouped))).agg(*[F.expr(f"{each.partial} AS {each.name}") for each in accumulators.all])
+    sums = frame.groupBy(*column_names(len(grouped))).agg(*[F.expr(f"{each.of_change} AS {each.name}") for each in accumulators.values])
     plan, _ = relations.plan_of(sums, grouped, accumulators.names)
     return Step("Aggregate", plan, relations.columns_of(plan), (side,))
 

@@ -69,7 +69,7 @@ class Sums(Operator):
             before = consolidated(store.at(partial.select(HASH)) if self.keys else before)
         both = partial.selectExpr(*groups, *names, "true AS _new").union(before.selectExpr(*groups, *names, "false AS _new"))
         old = [F.expr(f"max(if(_new, NULL, {name})) AS old_{name}") for name in names]
-        merged = both.groupBy(*groups).agg(*[F.expr(f"{each.merged} AS {each.name}") for each in self.accumulators.all], *old)
+        merged = both.groupBy(*groups).agg(*[F.expr(f"{each.merged} AS {each.name}") for each in self.accumulators.values], *old)
         if replaces:
             merged = tracing.cut(merged)
             store.replace(tracing.cut(merged.where(f"{ROWS} <> 0").selectExpr(*groups, f"1L AS {WEIGHT}", *names), held=False))
@@ -88,7 +88,7 @@ class Sums(Operator):
         values = self.accumulators.arguments if self.summed is None else [(column, name) for name, column in self.summed.items()]
         items += [bridge.alias(value, name) for value, name in values]
         frame = bridge.frame(bridge.project([*items, bridge.alias(delta.weight, WEIGHT)], delta.plan))
-        sums = [F.expr(f"{each.partial if self.summed is None else each.weighted} AS {each.name}") for each in self.accumulators.all]
+        sums = [F.expr(f"{each.of_change if self.summed is None else each.weighted} AS {each.name}") for each in self.accumulators.values]
         if not self.keys:
             return frame.agg(*sums).selectExpr(f"0L AS {HASH}", *self.accumulators.names)
         hashed = bridge.frame(
