@@ -1,8 +1,11 @@
-"""What `check` says of one query, without a JVM. Spark has answered for every query in these tests."""
+"""What `check` says of one query, without a JVM. `test_spark_agrees.py` asks Spark about those that are not accused."""
 
 from __future__ import annotations
 
+import pyarrow as pa
+
 from millstream.errors import Diagnostic
+from millstream.plan.schemas import propagate
 from millstream.spec.loader import loads
 
 _PIPELINE = """
@@ -25,6 +28,13 @@ def check(sql: str, level: str = "error") -> list[Diagnostic]:
     """The errors, or the warnings, of a query over `t` and `u`. That nobody reads one of them does not matter here."""
     found = loads(_PIPELINE.replace("SQL", sql)).diagnostics
     return [finding for finding in found if finding.level == level and finding.node in {"q", ""}]
+
+
+def tables() -> dict[str, pa.Schema]:
+    """The schemas of `t` and `u`."""
+    topology = loads(_PIPELINE.replace("SQL", "SELECT t.id FROM t CROSS JOIN u")).topology
+    assert topology
+    return {name: schema for name, schema in propagate(topology).items() if name in {"t", "u"} and schema is not None}
 
 
 def marked(finding: Diagnostic) -> str:

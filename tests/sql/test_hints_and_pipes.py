@@ -5,18 +5,17 @@ from __future__ import annotations
 import pytest
 from tests.sql.checked import check, marked
 
+ACCEPTED = [
+    "SELECT /*+ BROADCAST(x) */ t.id, x.w FROM t JOIN u x ON t.id = x.id",
+    "SELECT /*+ MERGE(x), COALESCE(1) */ t.id, x.w FROM t JOIN u x ON t.id = x.id",
+    "SELECT id + 1 AS x FROM t |> SELECT x",
+    "SELECT g, count(*) AS n FROM t GROUP BY g |> SELECT g, n * 2 AS m",
+    "SELECT id AS x FROM t |> EXTEND x + 1 AS y",
+    "FROM t |> AGGREGATE count(*) AS n GROUP BY g AS thing",
+]
 
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "SELECT /*+ BROADCAST(x) */ t.id, x.w FROM t JOIN u x ON t.id = x.id",
-        "SELECT /*+ MERGE(x), COALESCE(1) */ t.id, x.w FROM t JOIN u x ON t.id = x.id",
-        "SELECT id + 1 AS x FROM t |> SELECT x",
-        "SELECT g, count(*) AS n FROM t GROUP BY g |> SELECT g, n * 2 AS m",
-        "SELECT id AS x FROM t |> EXTEND x + 1 AS y",
-        "FROM t |> AGGREGATE count(*) AS n GROUP BY g AS thing",
-    ],
-)
+
+@pytest.mark.parametrize("sql", ACCEPTED)
 def test_what_spark_accepts_is_not_accused(sql: str) -> None:
     assert check(sql) == []
 

@@ -5,6 +5,25 @@ from __future__ import annotations
 import pytest
 from tests.sql.checked import check, marked
 
+ACCEPTED = [
+    "SELECT id, g FROM t UNION ALL VALUES (1, 'a')",
+    "SELECT id, inline(array(box)) FROM t UNION ALL SELECT id, w FROM u",
+    "SELECT id, posexplode(arr) FROM t UNION ALL SELECT id, id, w FROM u",
+    "SELECT id, posexplode(arr) AS (a, b) FROM t UNION ALL SELECT id, id, w FROM u",
+    "SELECT id, stack(1, 2, 3) FROM t UNION ALL SELECT id, id, w FROM u",
+    "SELECT id, g, v FROM t UNION ALL SELECT * FROM u",
+    "SELECT t.box.* FROM t UNION ALL SELECT id FROM u",
+    "SELECT id FROM t WHERE id IN (SELECT id FROM u UNION SELECT w FROM u)",
+    "SELECT id FROM t WHERE (id, v) IN (SELECT id, w FROM u)",
+    "SELECT id FROM t WHERE ((id, v)) IN (SELECT id, w FROM u)",
+    "SELECT id FROM t WHERE struct(id, v) IN (SELECT id, w FROM u)",
+    "SELECT id FROM t WHERE EXISTS (SELECT id, w FROM u)",
+    "SELECT id FROM t WHERE id IN ((SELECT max(id) FROM u), 3)",
+    "SELECT id, (SELECT max(w) FROM u) AS m FROM t WHERE v > (SELECT min(w) FROM u)",
+    "SELECT x.id FROM (SELECT id, g FROM t) x JOIN (SELECT id, w FROM u) y ON x.id = y.id",
+    "(SELECT id, g FROM t)",
+]
+
 
 @pytest.mark.parametrize(
     ("sql", "place", "message"),
@@ -28,26 +47,6 @@ def test_another_number_of_columns_is_found(sql: str, place: str, message: str) 
     assert finding.help
 
 
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "SELECT id, g FROM t UNION ALL VALUES (1, 'a')",
-        "SELECT id, inline(array(box)) FROM t UNION ALL SELECT id, w FROM u",
-        "SELECT id, posexplode(arr) FROM t UNION ALL SELECT id, id, w FROM u",
-        "SELECT id, posexplode(arr) AS (a, b) FROM t UNION ALL SELECT id, id, w FROM u",
-        "SELECT id, stack(1, 2, 3) FROM t UNION ALL SELECT id, id, w FROM u",
-        "SELECT id, g, v FROM t UNION ALL SELECT * FROM u",
-        "SELECT t.box.* FROM t UNION ALL SELECT id FROM u",
-        "SELECT id FROM t WHERE id IN (SELECT id FROM u UNION SELECT w FROM u)",
-        "SELECT id FROM t WHERE (id, v) IN (SELECT id, w FROM u)",
-        "SELECT id FROM t WHERE ((id, v)) IN (SELECT id, w FROM u)",
-        "SELECT id FROM t WHERE struct(id, v) IN (SELECT id, w FROM u)",
-        "SELECT id FROM t WHERE EXISTS (SELECT id, w FROM u)",
-        "SELECT id FROM t WHERE id IN ((SELECT max(id) FROM u), 3)",
-        "SELECT id, (SELECT max(w) FROM u) AS m FROM t WHERE v > (SELECT min(w) FROM u)",
-        "SELECT x.id FROM (SELECT id, g FROM t) x JOIN (SELECT id, w FROM u) y ON x.id = y.id",
-        "(SELECT id, g FROM t)",
-    ],
-)
+@pytest.mark.parametrize("sql", ACCEPTED)
 def test_what_spark_accepts_is_not_accused(sql: str) -> None:
     assert check(sql) == []

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from millstream.errors import Diagnostic
 from millstream.plan.changelog import op_of
-from millstream.plan.components import NamesInputs
+from millstream.plan.components import NamesInputs, RefusesIncremental
 from millstream.plan.cutting import QueryPlan
 from millstream.plan.nodes import AnyNode, SourceNode, TransformNode
 from millstream.plan.schemas import Schemas, inputs_of
@@ -30,6 +30,8 @@ def results_can_be_kept(topology: Topology, schemas: Schemas) -> Iterator[Diagno
     found: dict[Diagnostic, None] = {}
     for plan in _queries(topology, schemas):
         for node in plan.maintained:
+            if not isinstance(node.component, RefusesIncremental):
+                continue
             inputs = inputs_of(node, schemas)
             declared = {name for name in inputs if isinstance(topology.by_name.get(name), SourceNode)}
             problems = node.component.incremental_problems(inputs, declared, returned=node is plan.root)

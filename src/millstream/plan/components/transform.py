@@ -143,14 +143,6 @@ class Transform(Component):
         """How often one run of it reads an input."""
         return 1
 
-    def incremental_problems(
-        self, inputs: Mapping[str, pa.Schema | None], declared: Collection[str], *, returned: bool
-    ) -> Iterable[Problem]:
-        """Why the result cannot be kept up to date, as far as the options show it. `declared` are the inputs whose columns are spelled as
-        they were declared; `returned`: the result is that of the whole query, and nothing incremental reads it.
-        """
-        return ()
-
     def refuses_isolation(self) -> str:
         """Why rejects cannot be isolated here; empty when they can."""
         return ""
@@ -286,6 +278,19 @@ class WaitsForClock(Protocol):
 
     def waits_for_clock(self, directory: Path) -> bool:
         """Whether an epoch runs at every trigger, with or without rows."""
+        ...
+
+
+@runtime_checkable
+class RefusesIncremental(Protocol):
+    """Its options may show that its result cannot be kept up to date."""
+
+    def incremental_problems(
+        self, inputs: Mapping[str, pa.Schema | None], declared: Collection[str], *, returned: bool
+    ) -> Iterable[Problem]:
+        """Why not. `declared` are the inputs whose columns are spelled as they were declared; `returned`: the result is that of the whole
+        query, and nothing incremental reads it.
+        """
         ...
 
 

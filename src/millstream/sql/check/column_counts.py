@@ -14,9 +14,7 @@ from millstream.sql.check.changelog import names_op
 from millstream.sql.check.finding import SqlFinding
 from millstream.sql.check.query import Query, place_of
 from millstream.sql.check.scalar_subqueries import is_value
-
-_SEVERAL = ("explode", "posexplode", "inline", "stack", "json_tuple", "variant_explode")
-"""Functions of which one call may be several columns; each also as `…_outer`."""
+from millstream.sql.check.selected_items import items_of, may_be_several
 
 
 def find_uneven(query: Query) -> Iterator[SqlFinding]:
@@ -52,25 +50,12 @@ def _compared(query: Query, node: exp.In, inner: exp.Subquery) -> Iterator[SqlFi
 
 def _width(query: Query, node: exp.Expr) -> int | None:
     """The number of columns of a query; None if it is not certain."""
-    items = _items(node)
-    return None if not items or any(_may_be_several(query, item) for item in items) else len(items)
-
-
-def _items(node: exp.Expr) -> list[exp.Expr]:
-    """What the first SELECT of a query selects."""
-    while isinstance(node, exp.Subquery | exp.SetOperation):
-        node = node.this
-    return node.selects if isinstance(node, exp.Select) else []
-
-
-def _may_be_several(query: Query, item: exp.Expr) -> bool:
-    called = item.unalias()
-    written = query.text[called.meta["start"] : called.meta["end"] + 1].lower() if "start" in called.meta else ""
-    return item.is_star or isinstance(item, exp.Aliases) or written.removesuffix("_outer") in _SEVERAL
+    items = items_of(node)
+    return None if not items or any(may_be_several(query.text, item) for item in items) else len(items)
 
 
 def _place(query: Query, node: exp.Expr, index: int) -> TextPlace | None:
-    return place_of(query.text, _items(node)[index]) or place_of(query.text, node)
+    return place_of(query.text, items_of(node)[index]) or place_of(query.text, node)
 
 
 def _columns(count: int) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 import pyarrow as pa
 from sqlglot import exp
@@ -11,28 +11,23 @@ from millstream.errors import nearest
 from millstream.plan import types
 from millstream.plan.changelog import OPS, SEQUENCE
 from millstream.sql.check.finding import SqlFinding
-from millstream.sql.check.grouping import find_aggregates_of_one_row, find_ungrouped, find_unsummable
 from millstream.sql.check.query import Query, place_of
-from millstream.sql.check.resolution import Level, levels
+from millstream.sql.check.resolution import Level
+
+_BARE_CALLS = {"user", "current_user", "session_user", "current_time", "grouping__id"}
+"""Functions without brackets, where no table has such a column. The parser knows the others."""
 
 
-def find_mistakes(query: Query, tree: exp.Expr, tables: Mapping[str, pa.Schema]) -> tuple[SqlFinding, ...]:
-    """`tree` is the query with its tables under the names of `tables`."""
-    found = [finding for level in levels(tree, tables) for finding in _of(query, level)]
-    return tuple(dict.fromkeys(found))
-
-
-def _of(query: Query, level: Level) -> Iterator[SqlFinding]:
-    """Unknown columns first: what is said of the others may follow from them."""
-    unknown = [*_unknown(query, level), *_unshared(query, level)]
-    one_row = list(find_aggregates_of_one_row(query, level))
-    yield from unknown or [*_ambiguous(query, level), *(one_row or find_ungrouped(query, level)), *find_unsummable(query, level)]
+def find_unknown(query: Query, level: Level) -> Iterator[SqlFinding]:
+    """Columns that no source has, and those of USING that one side does not have."""
+    yield from _unknown(query, level)
+    yield from _unshared(query, level)
 
 
 def _unknown(query: Query, level: Level) -> Iterator[SqlFinding]:
     for column in level.columns:
         root = column.parts[0].name.lower()
-        if root in level.new or column.name == "*" or _is_unit(column) or column.parent_select is not level.select:
+        if root in level.new or column.name == "*" or _is_no_column(column) or column.parent_select is not level.select:
             continue
         names, kind = level.path(column)
         if len(names) > 1 and not level.holders(names[0]):
@@ -53,8 +48,8 @@ def _unknown(query: Query, level: Level) -> Iterator[SqlFinding]:
 
 
 def _unshared(query: Query, level: Level) -> Iterator[SqlFinding]:
-    """Columns in USING that one side of the join does not have."""
-    for join, left in level.joins:
+    """Columns in USING that one side of the join does not have. The columns of a lateral view may belong to either side."""
+    for join, left in level.joins if not level.select.args.get("laterals") else ():
         right = [join.alias_or_name]
         for column in join.args.get("using") or ():
             for side in (left, right):
@@ -74,19 +69,33 @@ def _is_plain(kind: pa.DataType) -> bool:
     return any(is_one(kind) for is_one in (pa.types.is_primitive, pa.types.is_string, pa.types.is_binary, pa.types.is_decimal))
 
 
-def _ambiguous(query: Query, level: Level) -> Iterator[SqlFinding]:
+def find_ambiguous(query: Query, level: Level) -> Iterator[SqlFinding]:
+    """Columns without a table that several sources have."""
     if level.merges_columns or any(join.kind in {"SEMI", "ANTI"} for join in level.select.args.get("joins") or ()):
         return
-    for column in level.scope.columns:
+    for column in level.scoped_columns:
         holders = level.holders(column.name)
-        if len(column.parts) == 1 and len(holders) > 1 and column.name.lower() not in {*level.new, *OPS, SEQUENCE}:
+        if (
+            _sees_all_sources(level, column)
+            and len(column.parts) == 1
+            and len(holders) > 1
+            and column.name.lower() not in {*level.new, *OPS, SEQUENCE}
+        ):
             help_ = f"write `{holders[0]}.{column.name}` or `{holders[1]}.{column.name}`"
             yield SqlFinding("MS161", f"`{column.name}` is a column of {_listed(holders)}", help_, place_of(query.text, column))
+
+
+def _sees_all_sources(level: Level, column: exp.Column) -> bool:
+    """Not so in a lateral view, nor in ON of a join that others follow."""
+    place = column.find_ancestor(exp.Lateral, exp.Join, exp.Select)
+    last = (level.select.args.get("joins") or [None])[-1]
+    return not isinstance(place, exp.Lateral | exp.Join) or (place is last and not level.select.args.get("laterals"))
 
 
 _UNITS = {"year", "quarter", "month", "week", "day", "dayofyear", "hour", "minute", "second", "millisecond", "microsecond"}
 
 
-def _is_unit(column: exp.Column) -> bool:
-    """`HOUR` in `timestampdiff(HOUR, a, b)` is not a column."""
-    return len(column.parts) == 1 and column.name.lower() in _UNITS and isinstance(column.parent, exp.Func)
+def _is_no_column(column: exp.Column) -> bool:
+    """`HOUR` in `timestampdiff(HOUR, a, b)` is not a column, and `user` is a function."""
+    unit = column.name.lower() in _UNITS and isinstance(column.parent, exp.Func)
+    return len(column.parts) == 1 and (unit or column.name.lower() in _BARE_CALLS)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -13,9 +13,11 @@ from sqlglot.optimizer.qualify import qualify
 from sqlglot.schema import MappingSchema
 
 from millstream.plan import types
-from millstream.sql.check.column_names import find_mistakes
+from millstream.sql.check.column_names import find_ambiguous, find_unknown
 from millstream.sql.check.finding import SqlFinding
-from millstream.sql.check.query import Query
+from millstream.sql.check.grouping import find_aggregates_of_one_row, find_ungrouped, find_unsummable
+from millstream.sql.check.query import Query, renames_columns
+from millstream.sql.check.resolution import Level, levels
 
 _SIMPLE = {
     exp.DType.BOOLEAN: "bool",
@@ -59,12 +61,25 @@ def analyse(query: Query, inputs: Mapping[str, pa.Schema | None]) -> Analysis:
     known = {name: schema for name, schema in inputs.items() if schema is not None}
     tree, tables = _flatten(query, known)
     try:
-        if wrong := find_mistakes(query, tree, {f"t{index}": schema for index, schema in enumerate(known.values())}):
+        if wrong := _mistakes(query, tree, {f"t{index}": schema for index, schema in enumerate(known.values())}):
             return Analysis(None, wrong)
+        if any(map(renames_columns, tree.find_all(exp.Table))):
+            return Analysis(None)
         qualified = qualify(tree, schema=tables, dialect="spark", validate_qualify_columns=False, identify=False, quote_identifiers=False)
         return Analysis(_output(annotate_types(qualified, schema=tables, dialect="spark")))
     except SqlglotError:
         return Analysis(None)
+
+
+def _mistakes(query: Query, tree: exp.Expr, tables: Mapping[str, pa.Schema]) -> tuple[SqlFinding, ...]:
+    found = [finding for level in levels(query.text, tree, tables) for finding in _mistakes_of(query, level)]
+    return tuple(dict.fromkeys(found))
+
+
+def _mistakes_of(query: Query, level: Level) -> Iterator[SqlFinding]:
+    """Unknown columns first: what is said of the others may follow from them."""
+    unknown, one_row = list(find_unknown(query, level)), list(find_aggregates_of_one_row(query, level))
+    yield from unknown or [*find_ambiguous(query, level), *(one_row or find_ungrouped(query, level)), *find_unsummable(query, level)]
 
 
 def type_of(text: str, query: Query, inputs: Mapping[str, pa.Schema | None]) -> pa.DataType:
@@ -96,7 +111,8 @@ def _flatten(query: Query, known: Mapping[str, pa.Schema]) -> tuple[exp.Expr, Ma
             table.set("db", None)
             table.set("catalog", None)
             table.set("this", exp.to_identifier(flat[name]))
-            table.set("alias", exp.TableAlias(this=exp.to_identifier(alias)))
+            columns = table.args["alias"].columns if table.args.get("alias") else []
+            table.set("alias", exp.TableAlias(this=exp.to_identifier(alias), columns=columns))
     for column in tree.find_all(exp.Column):
         column.set("db", None)
     schema: dict[str, object] = {flat[name]: {field.name: _spark_name(field.type) for field in schema} for name, schema in known.items()}

@@ -10,7 +10,7 @@ from sqlglot import exp
 from millstream.plan import types
 from millstream.sql.check.builtins import AGGREGATES, BUILTINS
 from millstream.sql.check.finding import SqlFinding
-from millstream.sql.check.query import Query, is_aggregate, place_of, place_of_column
+from millstream.sql.check.query import Query, is_aggregate, place_of, place_of_column, word_of
 from millstream.sql.check.resolution import Level, Origin
 from millstream.sql.check.selects import aggregates, resolve_key
 
@@ -56,7 +56,7 @@ def find_ungrouped(query: Query, level: Level) -> Iterator[SqlFinding]:
     if not aggregates(select) or (group is not None and (not group.expressions or any(group.args.get(each) for each in _OTHER_GROUPS))):
         return
     keys = [_key(level, key).unalias() for key in group.expressions] if group is not None else []
-    if any(isinstance(key, exp.Literal | exp.Tuple) for key in keys):
+    if any(isinstance(key, exp.Literal | exp.Tuple) or _is_named_by_text(key) for key in keys):
         return
     read = [column for key in keys for column in key.find_all(exp.Column)]
     for column in _loose_columns(query.text, level):
@@ -64,6 +64,11 @@ def find_ungrouped(query: Query, level: Level) -> Iterator[SqlFinding]:
             name = _name_of(column)
             help_ = f"add it to GROUP BY, or take one of the group's values: `first({name})`, `max({name})`"
             yield SqlFinding("MS160", f"`{name}` is neither grouped by nor aggregated", help_, place_of_column(query.text, column))
+
+
+def _is_named_by_text(key: exp.Expr) -> bool:
+    """`IDENTIFIER('g')` is the column `g`."""
+    return any(call.name.lower() == "identifier" for call in key.find_all(exp.Anonymous))
 
 
 def _key(level: Level, key: exp.Expr) -> exp.Expr:
@@ -87,13 +92,13 @@ def _loose_columns(text: str, level: Level) -> Iterator[exp.Column]:
         yield from _loose(text, item.unalias())
     having = level.select.args.get("having")
     for column in _loose(text, having.this) if having is not None else ():
-        if column.table or column.name.lower() not in level.results:
+        if not level.may_be_result(column):
             yield column
 
 
 def _loose(text: str, node: exp.Expr) -> Iterator[exp.Column]:
     """Columns outside of aggregates. Arguments of functions that are not Spark's are skipped: such a function may be an aggregate."""
-    called = text[node.meta["start"] : node.meta["end"] + 1].lower() if isinstance(node, exp.Func) and "start" in node.meta else ""
+    called = word_of(text, node) if isinstance(node, exp.Func) else ""
     foreign = bool(called) and called not in BUILTINS
     if is_aggregate(node) or foreign or called in AGGREGATES or isinstance(node, _OTHER_ROWS):
         return

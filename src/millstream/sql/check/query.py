@@ -17,12 +17,12 @@ from millstream.plan.components import TextPlace
 from millstream.sql.check.builtins import AGGREGATES
 from millstream.sql.check.syntax import Fault, fault_of, no_query, repeated_comma
 
-_CLOCKS = {"CURRENT_TIMESTAMP", "NOW", "CURRENT_DATE", "CURDATE", "LOCALTIMESTAMP", "UNIX_TIMESTAMP"}
+CLOCKS = {"CURRENT_TIMESTAMP", "NOW", "CURRENT_DATE", "CURDATE", "LOCALTIMESTAMP", "UNIX_TIMESTAMP"}
 _AROUND = (exp.From, exp.Join, exp.Lateral, exp.CTE, exp.SetOperation, exp.Subquery, exp.In, exp.Exists)
 """The parents of a subquery that is not a value of an expression."""
 _DISGUISE = "w1ndow"
 _BARE_CLOCKS = {"CURRENT_TIMESTAMP", "CURRENT_DATE"}
-_RANDOM = {
+RANDOM = {
     "RAND",
     "RANDOM",
     "RANDN",
@@ -39,6 +39,7 @@ _RANDOM = {
     "TRY_REFLECT",
     "JAVA_METHOD",
 }
+"""Functions with another value each time."""
 _VARYING = {"CURRENT_TIME", "TABLESAMPLE"}
 """Words that are also valid without brackets."""
 _MOMENT = re.compile(r"\s*(now|today|tomorrow|yesterday)(\s+\S+)?\s*", re.IGNORECASE)
@@ -100,7 +101,12 @@ class Query:
 
 
 def names_definition(table: exp.Table) -> bool:
-    """Whether a definition of WITH with this name can be seen at its place: `t` in `WITH t AS (SELECT * FROM t)` is another table."""
+    """Whether a table is a definition of WITH."""
+    return definition_of(table) is not None
+
+
+def definition_of(table: exp.Table) -> exp.CTE | None:
+    """The definition of WITH with this name that can be seen at its place: `t` in `WITH t AS (SELECT * FROM t)` is another table."""
     below: exp.Expr = table
     around: exp.Expr | None = table.parent
     while around is not None:
@@ -109,10 +115,17 @@ def names_definition(table: exp.Table) -> bool:
         else:
             inside = around.args.get("with_") or around.args.get("with")
             seen = inside.expressions if inside is not None and inside is not below else []
-        if any(cte.alias.lower() == table.name.lower() for cte in seen):
-            return True
+        found: list[exp.CTE] = [cte for cte in seen if cte.alias.lower() == table.name.lower()]
+        if found:
+            return found[-1]
         below, around = around, around.parent
-    return False
+    return None
+
+
+def renames_columns(table: exp.Expr) -> bool:
+    """Whether a table has other columns here than where it is defined: `t AS x(a, b)`, PIVOT, UNPIVOT."""
+    alias = table.args.get("alias")
+    return bool(table.args.get("pivots")) or (isinstance(alias, exp.TableAlias) and bool(alias.columns))
 
 
 @lru_cache(maxsize=512)
@@ -151,7 +164,7 @@ def reads_clock(text: str) -> bool:
 
 def _is_clock(tokens: tuple[Token, ...], index: int) -> bool:
     word = tokens[index].text.upper()
-    if word not in _CLOCKS or tokens[index].token_type == TokenType.STRING:
+    if word not in CLOCKS or tokens[index].token_type == TokenType.STRING:
         return False
     return _empty_call(tokens, index) or (word in _BARE_CLOCKS and not _calls(tokens, index))
 
@@ -161,6 +174,11 @@ def replace(text: str, edits: Iterable[tuple[TextPlace, str]]) -> str:
     for place, new in sorted(edits, key=lambda edit: edit[0].start, reverse=True):
         text = text[: place.start] + new + text[place.end :]
     return text
+
+
+def word_of(text: str, call: exp.Expr) -> str:
+    """The name of a call as it is written, in lower case: the parser has one name for several functions."""
+    return text[call.meta["start"] : call.meta["end"] + 1].lower() if "start" in call.meta else ""
 
 
 def place_of(text: str, node: exp.Expr) -> TextPlace | None:
@@ -292,7 +310,7 @@ def _varies(tokens: tuple[Token, ...], index: int) -> bool:
     word, called = token.text.upper(), _calls(tokens, index)
     if token.token_type == TokenType.STRING:
         return bool(_MOMENT.fullmatch(token.text))
-    return word in _VARYING or (called and (word in _RANDOM or (word == "AES_ENCRYPT" and not _has_fixed_vector(tokens, index))))
+    return word in _VARYING or (called and (word in RANDOM or (word == "AES_ENCRYPT" and not _has_fixed_vector(tokens, index))))
 
 
 def _has_fixed_vector(tokens: tuple[Token, ...], index: int) -> bool:

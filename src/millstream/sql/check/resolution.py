@@ -14,18 +14,23 @@ from sqlglot.optimizer.scope import Scope, traverse_scope
 
 from millstream.plan import types
 from millstream.plan.changelog import OPS, SEQUENCE
+from millstream.sql.check.query import renames_columns
+from millstream.sql.check.selected_items import may_be_several
 from millstream.sql.check.selects import window_calls
 
 Kinds = dict[str, pa.DataType]
 """column in lower case → its type, as far as known"""
 Origin = tuple[str, str]
 """The source of a column and its name there, in lower case."""
+_AFTER = (exp.Having, exp.Order, exp.Sort, exp.Cluster, exp.Distribute)
+"""Clauses that see the columns of the result."""
 
 
 @dataclass(frozen=True, slots=True)
 class Level:
     """One SELECT and the names in its scope."""
 
+    text: str
     scope: Scope
     sources: Mapping[str, Kinds]
     written: tuple[str, ...]
@@ -49,10 +54,24 @@ class Level:
 
     @property
     def columns(self) -> list[exp.Column]:
-        """The columns that the SELECT reads. A scope leaves out those of HAVING, which may be columns of the result."""
+        """The columns that the SELECT reads from its sources. A scope leaves out those of HAVING without a table."""
         having = self.select.args.get("having")
         bare = [column for column in having.find_all(exp.Column) if len(column.parts) == 1] if having is not None else []
-        return [*self.scope.columns, *(column for column in bare if column.name.lower() not in self.results and not column.this.quoted)]
+        return [*self.scoped_columns, *(column for column in bare if not self.may_be_result(column))]
+
+    @property
+    def scoped_columns(self) -> list[exp.Column]:
+        """The same, without those of HAVING that have no table."""
+        return [column for column in self.scope.columns if not self.may_be_result(column)]
+
+    def may_be_result(self, column: exp.Column) -> bool:
+        """Whether a column in HAVING or ORDER BY may be one of the result, which Spark names itself where no name is written."""
+        if not isinstance(column.find_ancestor(*_AFTER, exp.Window, exp.Select), _AFTER):
+            return False
+        first = column.parts[0]
+        own_names = len(column.parts) == 1 and isinstance(first, exp.Identifier) and first.quoted
+        named = len(column.parts) == 1 and first.name.lower() in self.results
+        return own_names or named or any(may_be_several(self.text, item) for item in self.select.selects)
 
     @property
     def merges_columns(self) -> bool:
@@ -95,15 +114,16 @@ class Level:
         return table if names[1].lower() in self.sources[table] or not self.holders(names[0]) else None
 
 
-def levels(tree: exp.Expr, tables: Mapping[str, pa.Schema]) -> Iterator[Level]:
-    """The SELECTs of a query whose sources are all known."""
+def levels(text: str, tree: exp.Expr, tables: Mapping[str, pa.Schema]) -> Iterator[Level]:
+    """The SELECTs of a query whose sources are all known. `tree` is that of the text, with its tables under the names of `tables`."""
     for scope in traverse_scope(tree):
         if not isinstance(scope.expression, exp.Select) or scope.can_be_correlated:
             continue
         found = {alias: _kinds(source, tables) for alias, source in _sources(scope)}
         known = {alias: kinds for alias, kinds in found.items() if kinds is not None}
-        if found and len(known) == len(found) and not scope.expression.find(exp.Pivot):
-            yield Level(scope, known, tuple(_written_names(scope, tables)), frozenset(_defined_names(scope.expression)))
+        renamed = any(map(renames_columns, scope.expression.find_all(exp.Table))) or scope.expression.find(exp.Pivot)
+        if found and len(known) == len(found) and not renamed:
+            yield Level(text, scope, known, tuple(_written_names(scope, tables)), frozenset(_defined_names(scope.expression)))
 
 
 def _sources(scope: Scope) -> Iterator[tuple[str, exp.Expr | Scope]]:

@@ -11,7 +11,8 @@ from sqlglot.tokenizer_core import TokenType
 from millstream.plan.changelog import table_of
 from millstream.plan.components import TextPlace
 from millstream.sql.check.finding import SqlFinding
-from millstream.sql.check.query import Query, names_definition, place_between, place_of, place_of_column, tokens_of
+from millstream.sql.check.query import Query, names_definition, place_between, place_of, place_of_column, renames_columns, tokens_of
+from millstream.sql.check.selected_items import first_select
 
 _OTHER_STARS = ("using", "method")
 """Of joins whose `*` is not simply the columns of both sides."""
@@ -20,7 +21,7 @@ _OTHER_STARS = ("using", "method")
 def find_repeated_names(query: Query, inputs: Mapping[str, pa.Schema | None]) -> Iterator[SqlFinding]:
     """`inputs` are the schemas whose names are spelled as Spark will see them. A `*` of other inputs is skipped."""
     seen: set[str] = set()
-    select = _first(query.tree)
+    select = first_select(query.tree)
     for item in select.selects if select is not None else ():
         for name in _names(item, select, inputs) if select is not None else ():
             if name in seen:
@@ -28,13 +29,6 @@ def find_repeated_names(query: Query, inputs: Mapping[str, pa.Schema | None]) ->
                 yield SqlFinding("MS030", message, help_, _place(query, item))
                 return
             seen.add(name)
-
-
-def _first(tree: exp.Expr | None) -> exp.Select | None:
-    """The SELECT that names the columns of the result."""
-    while isinstance(tree, exp.SetOperation | exp.Subquery):
-        tree = tree.this
-    return tree if isinstance(tree, exp.Select) else None
 
 
 def _names(item: exp.Expr, select: exp.Select, inputs: Mapping[str, pa.Schema | None]) -> list[str]:
@@ -48,7 +42,12 @@ def _all_columns(star: exp.Expr, select: exp.Select, inputs: Mapping[str, pa.Sch
     joins = select.args.get("joins") or []
     plain = not any(join.kind in {"SEMI", "ANTI"} or any(join.args.get(each) for each in _OTHER_STARS) for join in joins)
     changed = star.find(exp.Star)
-    if select.args.get("laterals") or changed is None or any(changed.args.get(each) for each in ("except_", "replace", "rename")):
+    if (
+        select.args.get("laterals")
+        or select.find(exp.Pivot)
+        or changed is None
+        or any(changed.args.get(each) for each in ("except_", "replace", "rename"))
+    ):
         return []
     sources = [select.args["from_"].this, *(join.this for join in joins)] if select.args.get("from_") else []
     wanted = star.table.lower() if isinstance(star, exp.Column) else ""
@@ -63,7 +62,10 @@ def _all_columns(star: exp.Expr, select: exp.Select, inputs: Mapping[str, pa.Sch
 
 
 def _schema_of(source: exp.Expr, inputs: Mapping[str, pa.Schema | None]) -> pa.Schema | None:
-    if not isinstance(source, exp.Table) or not isinstance(source.this, exp.Identifier) or names_definition(source):
+    """The columns of a plain input."""
+    if not isinstance(source, exp.Table) or not isinstance(source.this, exp.Identifier):
+        return None
+    if names_definition(source) or renames_columns(source):
         return None
     return table_of(inputs.get(".".join(part.name for part in source.parts)))
 
