@@ -41,10 +41,11 @@ def project(kafka: Cluster, postgres: Database, tmp_path: Path) -> tuple[str, st
     text = PIPELINE.format(servers=kafka.address, connection=postgres.connection, schema=schema, topic=topic, first=FIRST)
     (tmp_path / "p.yaml").write_text(text)
     (tmp_path / "in").mkdir()
-    size = len(ROWS) // (len(CHOSEN) + 1)
-    for number in range(len(CHOSEN) + 1):
+    files = len(CHOSEN) + 1
+    for number in range(files):
         path = tmp_path / f"in/{number}.json"
-        path.write_text("".join(json.dumps(row) + "\n" for row in ROWS[number * size : number * size + size]))
+        rows = ROWS[len(ROWS) * number // files : len(ROWS) * (number + 1) // files]
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
         os.utime(path, (1_700_000_000 + number, 1_700_000_000 + number))
     for epoch, step in enumerate(CHOSEN):
         kill(tmp_path, step, epoch)
