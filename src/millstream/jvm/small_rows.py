@@ -1,0 +1,72 @@
+"""Collects the rows of a small frame into the driver, with the one job that computes them.
+
+Spark cannot limit a collected result by its bytes, so the frame is guarded: of each partition only the first rows come back, and one more
+row without values tells that there were others. A large row comes back without values, too. All rows are computed in any case, so that
+Spark's counts and its state are those of the whole epoch.
+Rows come as Arrow batches through Py4J: for small results that is as fast as a socket of their own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+SMALL_BYTES = 4 << 20
+"""The most bytes of a small epoch."""
+_ROWS, _LEAST_ROWS = 16_384, 512
+"""The most rows of a small epoch, divided among its partitions; and the least for one of them."""
+_ROW_BYTES = 16 << 10
+_PLACE_BITS = (1 << 33) - 1
+"""`monotonically_increasing_id` counts the rows of a partition in these bits."""
+_ROW, _PLACE, _SIZE = "_millstream_row", "_millstream_index", "_millstream_size"
+
+
+@dataclass(slots=True)
+class Expectation:
+    """What a sink expects of its next epoch: it is like the last one."""
+
+    small: bool = True
+    partitions: int = 1
+    """Those of the last small frame."""
+
+    def learn(self, size: int) -> None:
+        """Learn the bytes of an epoch. After a large one, an epoch must be much smaller before the next one is expected to be small."""
+        self.small = size <= (SMALL_BYTES if self.small else SMALL_BYTES // 4)
+
+
+def collect_small(frame: DataFrame, size: Column, expectation: Expectation) -> pa.Table | None:
+    """The rows in their order, if they are few and small; `size` is that of a row in bytes. None: compute them in another way."""
+    guarded = _guard(frame, size, max(_LEAST_ROWS, _ROWS // expectation.partitions))
+    rdd = guarded._jdf.toArrowBatchRdd()
+    batches = rdd.collect()
+    expectation.partitions = max(1, int(rdd.getNumPartitions()))
+    table = _table(guarded, [bytes(batches[number]) for number in range(len(batches))])
+    expectation.small = table.column(_ROW).null_count == 0
+    if not expectation.small:
+        return None
+    found = pa.Table.from_struct_array(table.column(_ROW))
+    expectation.learn(found.nbytes)
+    return found
+
+
+def _guard(frame: DataFrame, size: Column, limit: int) -> DataFrame:
+    """The first rows of each partition, and a null for those that are left out: one for all that are too many, one for each that is
+    large.
+    """
+    from pyspark.sql import functions as F
+
+    place = F.monotonically_increasing_id().bitwiseAND(F.lit(_PLACE_BITS))
+    counted = frame.select(F.struct("*").alias(_ROW), place.alias(_PLACE), size.alias(_SIZE)).where(F.col(_PLACE) <= limit)
+    return counted.select(F.when((F.col(_PLACE) < limit) & (F.col(_SIZE) <= _ROW_BYTES), F.col(_ROW)).alias(_ROW))
+
+
+def _table(frame: DataFrame, batches: list[Any]) -> pa.Table:
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    schema = to_arrow_schema(frame.schema)
+    return pa.Table.from_batches([pa.ipc.read_record_batch(pa.py_buffer(batch), schema) for batch in batches], schema)
