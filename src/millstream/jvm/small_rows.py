@@ -32,7 +32,7 @@ class Expectation:
 
     small: bool = True
     partitions: int = 1
-    """Those of the last small frame."""
+    """The most that a collected frame has had."""
 
     def learn(self, size: int) -> None:
         """Learn the bytes of an epoch. After a large one, an epoch must be much smaller before the next one is expected to be small."""
@@ -44,7 +44,7 @@ def collect_small(frame: DataFrame, size: Column, expectation: Expectation) -> p
     guarded = _guard(frame, size, max(_LEAST_ROWS, _ROWS // expectation.partitions))
     rdd = guarded._jdf.toArrowBatchRdd()
     batches = rdd.collect()
-    expectation.partitions = max(1, int(rdd.getNumPartitions()))
+    expectation.partitions = max(expectation.partitions, int(rdd.getNumPartitions()))
     table = _table(guarded, [bytes(batches[number]) for number in range(len(batches))])
     expectation.small = table.column(_ROW).null_count == 0
     if not expectation.small:
