@@ -11,6 +11,7 @@ import pytest
 from tests.servers.kafka import Cluster
 
 from millstream.connectors.kafka.worker import lanes
+from millstream.connectors.kafka.write import delivery
 from millstream.errors import Diagnostic, MillstreamError
 from millstream.observe.report import Report
 from millstream.plan.topology import Topology
@@ -26,6 +27,12 @@ TEXT = """
       files: {{type: file, from: rows, path: out, format: json}}
     settings: {{checkpoint: checkpoint, trigger: {{type: available_now}}}}
 """
+
+
+def only_large(patched: pytest.MonkeyPatch) -> None:
+    """No epoch is small."""
+    patched.setattr(delivery, "collect_small", lambda *_: None)
+    patched.setattr(delivery, "read_files", lambda *_: None)
 
 
 class Stage:
@@ -54,7 +61,7 @@ class Stage:
         return caught.value.diagnostics[0]
 
     def half_done(self, monkeypatch: pytest.MonkeyPatch, rows: int, **options: Any) -> None:
-        """Run until one lane has committed, and fail there."""
+        """Run a large epoch until one lane has committed, and fail there."""
         token = self.folder / "token"
         token.touch()
 
@@ -64,6 +71,7 @@ class Stage:
 
         with monkeypatch.context() as patched:
             patched.setattr(lanes, "reach_point", passing)
+            only_large(patched)
             self.code(rows, **options)
 
     def rows(self) -> list[dict[str, Any]]:

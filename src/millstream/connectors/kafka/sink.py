@@ -1,5 +1,10 @@
 """A Kafka topic as a sink, exactly once per epoch for readers of committed messages.
 
+A small epoch:
+stage:  the rows become messages, and come to the driver with the job that computes them.
+commit: the driver writes them in one transaction, which holds the epoch's marker too, with a producer that stays open for the run.
+
+A large epoch:
 stage:  the rows become messages, each with its lane, and are kept: in Spark's shuffle when computing again gives the same rows, else as
         files under the checkpoint, so that they are not computed again.
 commit: a plan of the epoch is put once; then each lane writes its messages in one transaction, which holds the lane's marker too.
@@ -11,6 +16,7 @@ rows again (`worker/lanes.py` has the proof). No transaction is open across a re
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
@@ -21,12 +27,14 @@ from millstream.connectors.kafka.registry import What
 from millstream.connectors.kafka.schemas.registration import RegisteredSchema, Registration
 from millstream.connectors.kafka.values import sink_problems
 from millstream.connectors.kafka.write import properties
-from millstream.connectors.kafka.write.delivery import Claim, Delivery, Work
+from millstream.connectors.kafka.write.delivery import Delivery, Work
 from millstream.connectors.kafka.write.encoding import Encoding, encode, message_of
 from millstream.connectors.kafka.write.epoch_log import EpochLog
 from millstream.connectors.kafka.write.message_size import fail_on_large, with_size_rejects
 from millstream.connectors.kafka.write.options import ColumnHeader, KafkaSinkOptions
+from millstream.connectors.kafka.write.publisher import Claim
 from millstream.connectors.kafka.write.target import NewTopic, TopicTarget, find, require_client, was_reached
+from millstream.jvm.small_rows import Expectation
 from millstream.plan.changelog import SEQUENCE
 from millstream.plan.components import Epoch, Guarantee, LedgerEntry, NodeContext, Problem, Sink, SinkRun, Staged
 from millstream.plan.components.failure import Failure
@@ -109,16 +117,25 @@ class KafkaSink(KafkaSinkOptions, Sink):
         return KafkaSinkRun(self, context)
 
 
+@dataclass(frozen=True, slots=True)
+class QueryDelivery:
+    """What a run keeps of one query from epoch to epoch."""
+
+    log: EpochLog
+    claim: Claim = field(default_factory=Claim)
+    expectation: Expectation = field(default_factory=Expectation)
+
+
 class KafkaSinkRun(SinkRun[Work | None]):
-    """Holds the topic's properties from the start, the registered schemas, and the claims on the lanes."""
+    """Holds the topic's properties from the start, the registered schemas, and what each query has claimed."""
 
     def __init__(self, sink: KafkaSink, context: NodeContext) -> None:
         super().__init__(context)
         self.sink = sink
         self._target: TopicTarget | None = None
         self._schemas: dict[What, RegisteredSchema] = {}
-        self._claims: dict[str, Claim] = {}
-        """Query → its claim: two queries can share a dead-letter sink, and each has its own lanes."""
+        self._queries: dict[str, QueryDelivery] = {}
+        """Two queries can share a dead-letter sink, and each has its own lanes."""
 
     def prepare(self, spark: SparkSession) -> None:
         require_client()
@@ -130,15 +147,16 @@ class KafkaSinkRun(SinkRun[Work | None]):
         if self.sink.guarantee == "at_least_once":
             return None
         assert spark is not None
+        self._queries.pop(epoch.query, None)  # a new start knows nothing of what an earlier one has claimed
         return self._delivery(epoch).held_epoch(self._lanes(spark))
 
     def recall(self, spark: SparkSession | None, epoch: Epoch) -> LedgerEntry | None:
         """The entry in the log of this topic. The lanes' markers are read when they are claimed, before the first epoch."""
-        done = self._log(epoch).done()
+        done = self._new_log(epoch).done()
         return LedgerEntry(done.epoch, done.digest) if done.epoch >= 0 else None
 
     def has_begun(self, epoch: Epoch) -> bool:
-        return self.sink.guarantee == "exactly_once" and self._log(epoch).plan(epoch.number) is not None
+        return self.sink.guarantee == "exactly_once" and self._new_log(epoch).plan(epoch.number) is not None
 
     def with_rejects(self, frame: DataFrame) -> DataFrame:
         return with_size_rejects(frame, message_of(frame, self._encoding()), self._limit)
@@ -164,13 +182,19 @@ class KafkaSinkRun(SinkRun[Work | None]):
         messages = fail_on_large(encode(frame, self._encoding()), self.context.name, self._limit).drop(SEQUENCE)
         return messages.writeStream.format("kafka").options(**properties.spark_options(self.sink))
 
+    def close(self) -> None:
+        self._queries.clear()  # its producers end with it
+
     def _delivery(self, epoch: Epoch) -> Delivery:
         group = f"millstream.{self.context.pipeline}.{epoch.sink}.{epoch.query}"
         asking, writing = properties.admin_properties(self.sink), properties.producer_properties(self.sink, self._limit)
-        claim = self._claims.setdefault(epoch.query, Claim())
-        return Delivery(epoch, self.sink.topic, self._topic.partitions, group, self._log(epoch), asking, writing, claim)
+        if epoch.query not in self._queries:
+            self._queries[epoch.query] = QueryDelivery(self._new_log(epoch))
+        kept = self._queries[epoch.query]
+        target = (self.sink.topic, self._topic.partitions, group)
+        return Delivery(epoch, *target, kept.log, asking, writing, kept.claim, kept.expectation)
 
-    def _log(self, epoch: Epoch) -> EpochLog:
+    def _new_log(self, epoch: Epoch) -> EpochLog:
         return EpochLog(self.context.storage, f"{epoch.query}/{self.sink.topic}")
 
     def _lanes(self, spark: SparkSession) -> int:

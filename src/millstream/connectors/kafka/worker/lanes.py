@@ -1,9 +1,12 @@
-"""Writes the rows of one lane on a worker: one transaction, with a marker that contains the epoch.
+"""Writes rows in one transaction, with a marker that contains the epoch: those of one lane on a worker, or all of a small epoch on the
+driver.
 
-The order is the proof. Opening the lane fences every earlier owner and ends its transaction; the marker is read after that, so it shows
-what was committed before; a later owner makes this commit fail. So at most one commit per lane and epoch succeeds. After an attempt that
-was killed, is late, or has an unknown result, the next one does the same: open, read the marker, skip or write.
+The order is the proof. Opening a writer fences every earlier owner of its transactional id and ends its transaction; the marker is read
+after that, so it shows what was committed before; a later owner makes this commit fail. So at most one commit per lane and epoch succeeds.
+After an attempt that was killed, is late, or has an unknown result, the next one does the same: open, read the marker, skip or write.
 The marker is the lane's offset in a consumer group of the sink: the epoch plus one, with the epoch's digest and the run's name as metadata.
+A small epoch is one transaction, so its marker, which is that of lane 0, says `whole`: every row of the epoch is there. Its writer has a
+transactional id of its own and stays open beside the lanes.
 A failure is returned as a row, not raised as an exception. This package is pickled to the workers.
 """
 
@@ -21,6 +24,8 @@ from millstream.worker.archives import forget_archives
 
 OUTCOME = "lane int, outcome string, rows long, detail string"
 _FENCED = {"_FENCED", "INVALID_PRODUCER_EPOCH", "PRODUCER_FENCED", "INVALID_PRODUCER_ID_MAPPING"}
+_WHOLE = "whole"
+_MARK_SECONDS = 10
 _REFUSED = ("AUTHORIZATION_FAILED", "MSG_SIZE_TOO_LARGE", "RECORD_LIST_TOO_LARGE", "INVALID_RECORD", "INVALID_TRANSACTION_TIMEOUT")
 
 
@@ -41,16 +46,24 @@ class LaneJob:
     """Lane → the minimum epoch that its marker must show."""
     required: frozenset[int] = frozenset()
     """Lanes whose marker must exist."""
+    whole: bool = False
+    """Whether one transaction has all rows of the epoch."""
     seconds: float = 60
 
 
 class LaneOutcome(NamedTuple):
-    """The result of a lane: `done`, `held` (already committed), `fenced`, `later` (Kafka does not answer), or a permanent failure."""
+    """The result of a lane: `done`, `held` (already committed), `whole` (committed with all other rows of the epoch), `fenced`, `later`
+    (Kafka does not answer), or a permanent failure.
+    """
 
     lane: int
     outcome: str
     rows: int = 0
     detail: str = ""
+
+    @property
+    def is_committed(self) -> bool:
+        return self.outcome in {"done", "held", "whole"}
 
 
 class Marker(NamedTuple):
@@ -59,6 +72,8 @@ class Marker(NamedTuple):
     epoch: int
     digest: str
     run: str
+    whole: bool = False
+    """Whether the transaction had all rows of the epoch."""
 
 
 def publish(job: LaneJob) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
@@ -78,18 +93,22 @@ def publish(job: LaneJob) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.Re
 
 
 def send(job: LaneJob, lane: int, batches: Iterator[pa.RecordBatch]) -> LaneOutcome:
-    """Write a lane's rows, unless they are already committed."""
+    """Write a lane's rows on a worker, which keeps the writer for the next epoch."""
+    writer = reuse(job.client, job.group, lane, job.expected) or Writer(job.client, job.group, str(lane))
+    found = write(job, lane, writer, batches)
+    if found.outcome == "done":
+        keep(writer, lane, job.epoch)
+    return found
+
+
+def write(job: LaneJob, lane: int, writer: Writer, batches: Iterator[pa.RecordBatch]) -> LaneOutcome:
+    """Write rows, unless they are already committed. After a failure the writer must not be used again: its transaction may be open."""
     from confluent_kafka import KafkaException
 
-    writer = reuse(job.client, job.group, lane, job.expected) or Writer(job.client, job.group, lane)
     try:
-        found = _open(job, lane, writer)
-        if found is None:
-            found = LaneOutcome(lane, "done", _transaction(job, lane, writer, batches))
-            keep(writer, job.epoch)
+        return _open(job, lane, writer) or LaneOutcome(lane, "done", _transaction(job, lane, writer, batches))
     except KafkaException as error:
         return failure(lane, error.args[0], writer.failed)
-    return found
 
 
 def marker(job: LaneJob, lane: int, group: Any) -> Marker | None:
@@ -103,8 +122,9 @@ def marker(job: LaneJob, lane: int, group: Any) -> Marker | None:
         return place
 
     place = retry_step(job.seconds, ask)
-    digest, _, run = (place.metadata or "").partition(" ")
-    return Marker(place.offset - 1, digest, run) if place.offset >= 0 else None
+    digest, _, owner = str(place.metadata or "").partition(" ")
+    run, _, extent = owner.partition(" ")
+    return Marker(place.offset - 1, digest, run, extent == _WHOLE) if place.offset >= 0 else None
 
 
 def judge(job: LaneJob, lane: int, held: Marker | None) -> LaneOutcome | None:
@@ -119,7 +139,7 @@ def weigh(job: LaneJob, lane: int, held: Marker | None) -> LaneOutcome | None:
     if held is None:
         return LaneOutcome(lane, "missing", detail="the marker is gone") if lane in job.required else None
     if held.epoch == job.epoch and held.digest == job.digest:
-        return LaneOutcome(lane, "held")
+        return LaneOutcome(lane, "whole" if held.whole else "held")
     if held.epoch >= job.epoch:
         return LaneOutcome(lane, "history", detail=f"epoch {held.epoch} is there{', with other rows' if held.epoch == job.epoch else ''}")
     if held.epoch < job.expected.get(lane, -1):
@@ -132,12 +152,19 @@ def reach_point(point: str, lane: int) -> None:
     """A hook at the points where an attempt can die; tests replace it."""
 
 
-def mark(job: LaneJob, writer: Writer, epoch: int, digest: str) -> None:
+def mark(job: LaneJob, lane: int, writer: Writer, held: Marker) -> None:
     """Add the marker to the transaction."""
     from confluent_kafka import TopicPartition
 
-    place = TopicPartition(job.topic, writer.lane, epoch + 1, metadata=f"{digest} {job.run}")
-    retry_step(job.seconds, lambda: writer.producer.send_offsets_to_transaction([place], writer.metadata, job.seconds))
+    metadata = f"{held.digest} {held.run} {_WHOLE}" if held.whole else f"{held.digest} {held.run}"
+    place = TopicPartition(job.topic, lane, held.epoch + 1, metadata=metadata)
+
+    def add() -> None:
+        writer.producer.poll(0)
+        writer.require_delivery()  # the client would wait for a topic that was deleted
+        writer.producer.send_offsets_to_transaction([place], writer.metadata, min(_MARK_SECONDS, job.seconds))
+
+    retry_step(job.seconds, add)
 
 
 def commit(job: LaneJob, writer: Writer) -> None:
@@ -154,14 +181,16 @@ def failure(lane: int, error: Any, failed: list[str]) -> LaneOutcome:
 
 
 def _open(job: LaneJob, lane: int, writer: Writer) -> LaneOutcome | None:
-    """Open the lane: no other owner can commit it after this. None: there is something to write."""
-    if writer.epoch >= 0:
+    """Open the writer: no other owner can commit after this. None: there is something to write."""
+    if writer.is_open:
         reach_point("opened", lane)
         return None
     with writer.open_consumer() as consumer:
         writer.producer.init_transactions(job.seconds)
         reach_point("opened", lane)
-        return judge(job, lane, marker(job, lane, consumer))
+        found = judge(job, lane, marker(job, lane, consumer))
+    writer.is_open = found is None
+    return found
 
 
 def _transaction(job: LaneJob, lane: int, writer: Writer, batches: Iterator[pa.RecordBatch]) -> int:
@@ -171,7 +200,7 @@ def _transaction(job: LaneJob, lane: int, writer: Writer, batches: Iterator[pa.R
         writer.send(job.topic, batch)
         rows += batch.num_rows
         reach_point("producing", lane)
-    mark(job, writer, job.epoch, job.digest)
+    mark(job, lane, writer, Marker(job.epoch, job.digest, job.run, job.whole))
     reach_point("produced", lane)
     commit(job, writer)
     reach_point("committed", lane)

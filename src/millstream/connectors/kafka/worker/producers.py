@@ -1,4 +1,5 @@
-"""A worker's producers: opened once, and kept from epoch to epoch while the lane stays with the worker.
+"""Writers: opened once, and kept from epoch to epoch. The driver keeps that of small epochs; a worker keeps that of a lane while the lane
+stays with the worker.
 
 Opening takes tens of milliseconds, and reading the marker needs a consumer. The producer that committed the lane's last epoch needs
 neither: if another owner had opened the lane since, its next commit would fail. In all other cases (another worker was last, an attempt
@@ -10,7 +11,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import ModuleType
 from typing import Any
 
@@ -21,18 +22,22 @@ _DRAIN_SECONDS = 0.005
 
 
 class Writer:
-    """The producer of one lane."""
+    """A transactional producer: that of a lane, or of small epochs."""
 
-    def __init__(self, client: Mapping[str, Any], group: str, lane: int) -> None:
+    def __init__(self, client: Mapping[str, Any], group: str, name: str) -> None:
         from confluent_kafka import Producer
 
-        self.client, self.group, self.lane = client, group, lane
+        self.client, self.group = client, group
         self.failed: list[str] = []
+        """What the broker said of messages that it did not take."""
+        self._refusal: Any = None
+        self.is_open = False
+        """Whether it owns its transactional id, and the marker allows it to write."""
         self.epoch = -1
-        """The last epoch that it committed."""
+        """The last epoch that a worker committed with it."""
         self.metadata: Any = None
         """The consumer group of the markers, as the client represents it."""
-        own = {"transactional.id": f"{group}.{lane}", "on_delivery": self._on_delivery}
+        own = {"transactional.id": f"{group}.{name}", "on_delivery": self._on_delivery}
         self.producer = Producer({**client, **own})
 
     @contextmanager
@@ -61,15 +66,30 @@ class Writer:
                     drain(_DRAIN_SECONDS)
         drain(0)
 
+    def require_delivery(self) -> None:
+        """Raise if the broker has refused a message."""
+        from confluent_kafka import KafkaException
+
+        if self.failed:
+            raise KafkaException(self._refusal)
+
+    def abort(self, seconds: float) -> None:
+        """End a transaction that cannot be committed: readers of committed messages wait for open ones."""
+        from confluent_kafka import KafkaException
+
+        with suppress(KafkaException):
+            self.producer.abort_transaction(seconds)
+
     def _on_delivery(self, error: Any, _: Any) -> None:
         if error:
+            self._refusal = error
             self.failed.append(error.name())
 
 
-def keep(writer: Writer, epoch: int) -> None:
+def keep(writer: Writer, lane: int, epoch: int) -> None:
     """Keep the writer for the lane's next epoch."""
     writer.epoch = epoch
-    _writers()[writer.group, writer.lane] = writer
+    _writers()[writer.group, lane] = writer
 
 
 def reuse(client: Mapping[str, Any], group: str, lane: int, expected: Mapping[int, int]) -> Writer | None:

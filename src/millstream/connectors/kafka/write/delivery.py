@@ -1,7 +1,10 @@
-"""Exactly-once delivery on the driver: one epoch of one sink is staged, planned, published, and done.
+"""Exactly-once delivery on the driver: one epoch of one sink is staged, published, and done.
 
-Deterministic rows are kept in Spark's shuffle (`shuffle_staging.py`). Others are computed once and kept as files in the checkpoint, for a
-repetition of the epoch. Before a lane is opened, the log records which it is and the number of lanes.
+A small epoch is collected and written in one transaction. Nothing of it can be half done, so nothing is recorded before.
+A large epoch is written by lanes, in one transaction each. Deterministic rows are kept in Spark's shuffle (`shuffle_staging.py`); others
+are computed once and kept as files in the checkpoint, for a repetition of the epoch. Before a lane is opened, the log records which it is
+and the number of lanes.
+Rows that must not be computed twice are always written to files, which tell how large the epoch is; the driver reads those of a small one.
 """
 
 from __future__ import annotations
@@ -11,15 +14,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
 from millstream.connectors.kafka.worker.lanes import LaneJob
 from millstream.connectors.kafka.write.encoding import in_lanes, in_order
 from millstream.connectors.kafka.write.epoch_log import EpochLog, EpochPlan
-from millstream.connectors.kafka.write.lane_fencing import claim_lanes
-from millstream.connectors.kafka.write.publisher import give_up_error, publish, refuse
+from millstream.connectors.kafka.write.lane_fencing import claim_lanes, writer_of_small_epochs
+from millstream.connectors.kafka.write.message_size import size_of
+from millstream.connectors.kafka.write.publisher import Claim, give_up_error, publish, publish_whole, refuse
 from millstream.connectors.kafka.write.shuffle_staging import into_lanes, shuffle
+from millstream.connectors.kafka.write.small_epochs import in_source_order, read_files
 from millstream.connectors.kafka.write.target import markers
 from millstream.errors import Diagnostic, RunError
 from millstream.jvm.file_writer import write
+from millstream.jvm.small_rows import Expectation, collect_small
 from millstream.plan.components import Epoch, LedgerEntry, Staged
 
 if TYPE_CHECKING:
@@ -30,8 +38,8 @@ _PLAIN = {"compression": "lz4", "parquet.enable.dictionary": "false"}
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
-    """The staged messages of an epoch."""
+class LargeEpoch:
+    """Staged messages that lanes write."""
 
     plan: EpochPlan
     messages: DataFrame
@@ -40,11 +48,14 @@ class Work:
     """Whether an earlier attempt may have opened lanes."""
 
 
-@dataclass(slots=True)
-class Claim:
-    """The name under which a run has claimed the lanes; markers contain it."""
+@dataclass(frozen=True, slots=True)
+class SmallEpoch:
+    """Messages in the driver, in the order of writing."""
 
-    run: str = ""
+    messages: pa.Table
+
+
+Work = LargeEpoch | SmallEpoch
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,57 +72,81 @@ class Delivery:
     writing: Mapping[str, Any]
     """Properties of a producer."""
     claim: Claim
+    expectation: Expectation
 
     def held_epoch(self, lanes: int) -> LedgerEntry | None:
-        """The markers show what must not be written again; only the log shows that no lane is missing. Afterwards the lanes belong to
-        this run.
+        """The markers show what must not be written again; only the log, or the marker of a small epoch, shows that no row is missing.
+        Afterwards the lanes belong to this run.
         """
         done, plan = self.log.done(), self.log.plan(self.epoch.number)
         number, digest = max(markers(self.reading, self.group, self.topic, self.partitions).values(), default=(-1, ""))
         if number > self.epoch.number or (number == self.epoch.number and digest != self.epoch.digest):
             return LedgerEntry(number, digest)
         used = [lane + 1 for lane in done.expected_epochs()]
-        self._claim(max(min(lanes, self.partitions), plan.lanes if plan else 0, *used), repeated=plan is not None)
+        if self._claim(max(min(lanes, self.partitions), plan.lanes if plan else 0, *used), repeated=plan is not None):
+            self.log.finish(self.epoch.number, self.epoch.digest, [0], whole=True)
+        done = self.log.done()
         return LedgerEntry(done.epoch, done.digest) if done.epoch >= 0 else None
 
     def stage(self, messages: DataFrame, lanes: int) -> Staged[Work | None]:
-        plan = self.log.plan(self.epoch.number)
+        plan = self.log.plan(self.epoch.number) if self.epoch.number == self.claim.epoch else None
         if plan is not None:
             return self._again(messages, plan)
         plan = EpochPlan("", min(lanes, self.partitions), 0, self.epoch.digest)
-        return self._stage_in_shuffle(messages, plan, repeated=False) if self.epoch.repeatable else self._stage_in_files(messages, plan)
+        if not self.epoch.repeatable:
+            return self._stage_in_files(messages, plan)
+        if self.expectation.small:
+            rows = collect_small(messages, size_of(messages), self.expectation)
+            if rows is not None:
+                return Staged(rows.num_rows, SmallEpoch(in_source_order(rows)))
+        return self._stage_in_shuffle(messages, plan, repeated=False)
 
     def commit(self, work: Work) -> None:
+        if isinstance(work, SmallEpoch):
+            self._commit_whole(work.messages)
+        else:
+            self._commit_lanes(work)
+
+    def abort(self, work: Work) -> None:
+        if isinstance(work, LargeEpoch) and work.plan.folder and not work.repeated:
+            self.log.storage.delete(work.plan.folder)
+
+    def _commit_whole(self, messages: pa.Table) -> None:
+        if messages.num_rows:
+            publish_whole(messages, replace(self._job(1), whole=True), self.claim, self.epoch)
+        self.log.finish(self.epoch.number, self.epoch.digest, [0] if messages.num_rows else [], whole=True)
+
+    def _commit_lanes(self, work: LargeEpoch) -> None:
         plan = self.log.put_once(self.epoch.number, work.plan)
         self._require_digest(plan)
         marked = publish(self._messages(replace(work, plan=plan)), self._job(plan.lanes), self.epoch) if plan.rows or work.plan.rows else []
         self.log.finish(self.epoch.number, self.epoch.digest, marked)
-
-    def abort(self, work: Work) -> None:
-        if work.plan.folder and not work.repeated:
-            self.log.storage.delete(work.plan.folder)
 
     def _again(self, messages: DataFrame, plan: EpochPlan) -> Staged[Work | None]:
         self._require_digest(plan)
         if not plan.folder:
             return self._stage_in_shuffle(messages, plan, repeated=True)
         messages.write.format("noop").mode("append").save()  # a query with state must process every epoch
-        return Staged(plan.rows, Work(plan, messages, repeated=True))
+        return Staged(plan.rows, LargeEpoch(plan, messages, repeated=True))
 
     def _stage_in_shuffle(self, messages: DataFrame, plan: EpochPlan, repeated: bool) -> Staged[Work | None]:
         shuffled = shuffle(in_lanes(messages, plan.lanes), plan.lanes)
         found = replace(plan, rows=shuffled.rows, hash=shuffled.hash)
         if repeated and _differ(plan, found) and not self.epoch.accepts:
             raise RunError(_other_rows(self.epoch, plan, found))
-        return Staged(shuffled.rows, Work(found, shuffled.frame, repeated))
+        self.expectation.learn(shuffled.bytes)
+        return Staged(shuffled.rows, LargeEpoch(found, shuffled.frame, repeated))
 
     def _stage_in_files(self, messages: DataFrame, plan: EpochPlan) -> Staged[Work | None]:
         folder, storage = f"{self.epoch.number}-{uuid.uuid4().hex[:8]}", self.log.storage
         written = write(in_lanes(messages, plan.lanes), f"{storage.url}/{folder}", "parquet", (), _PLAIN, None)
+        if (rows := read_files(storage, folder, written)) is not None:
+            storage.delete(folder)
+            return Staged(written.rows, SmallEpoch(in_source_order(rows)))
         storage.sync(f"{folder}/{name}" for name in storage.files(folder))
-        return Staged(written.rows, Work(replace(plan, folder=folder, rows=written.rows), messages, repeated=False))
+        return Staged(written.rows, LargeEpoch(replace(plan, folder=folder, rows=written.rows), messages, repeated=False))
 
-    def _messages(self, work: Work) -> DataFrame:
+    def _messages(self, work: LargeEpoch) -> DataFrame:
         """The messages by lane, each in its order."""
         messages = work.messages
         if work.plan.folder:
@@ -119,16 +154,20 @@ class Delivery:
             messages = into_lanes(staged, work.plan.lanes)
         return in_order(messages)
 
-    def _claim(self, lanes: int, repeated: bool) -> None:
-        self.claim.run = uuid.uuid4().hex[:12]
+    def _claim(self, lanes: int, repeated: bool) -> bool:
+        """Take over the lanes. Returns whether all rows of the epoch are there, as a small epoch."""
+        self.claim.run, self.claim.epoch, self.claim.writer = uuid.uuid4().hex[:12], self.epoch.number, None
         done = self.log.done()
         # before the first attempt a marker may be absent; but a recent one cannot have expired: it was removed
         required = frozenset(done.expected_epochs()) if repeated else done.younger(_DAY)
         job = replace(self._job(0), required=required)
-        outcomes = claim_lanes(job, lanes)
+        writer = writer_of_small_epochs(job)
+        outcomes = claim_lanes(job, lanes, writer)
         refuse(outcomes, job, self.epoch)
-        if any(each.outcome != "done" for each in outcomes):
+        if not all(each.is_committed for each in outcomes):
             raise give_up_error(outcomes, self.epoch)
+        self.claim.writer = writer
+        return any(each.outcome == "whole" for each in outcomes)
 
     def _job(self, lanes: int) -> LaneJob:
         """Claimed lanes have a marker."""

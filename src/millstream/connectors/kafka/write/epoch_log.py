@@ -1,8 +1,9 @@
 """The driver's log of an epoch, in the sink's folder of the checkpoint.
 
-`<query>/<epoch>.json` is put once, before a lane is opened: where the epoch's rows are, and the number of lanes. A repetition of the epoch
-uses exactly those rows, so that two lanes never disagree about a row. `<query>/done.json` is written when all lanes have committed. It
-contains each lane's last epoch: an empty lane has no transaction, so its marker is an older one.
+`<query>/<epoch>.json` is put once, before a lane of a large epoch is opened: where the epoch's rows are, and the number of lanes. A
+repetition of the epoch uses exactly those rows, so that two lanes never disagree about a row. A small epoch is one transaction and needs no
+such plan. `<query>/done.json` is written when the epoch is committed. It contains each lane's last epoch: an empty lane has no transaction,
+so its marker is an older one.
 """
 
 from __future__ import annotations
@@ -47,10 +48,13 @@ class Done:
 
 
 class EpochLog:
-    """The log of one query's sink."""
+    """The log of one query's sink. The run that has the lease is its only writer, so what is done is read once."""
 
     def __init__(self, storage: Storage, query: str) -> None:
         self.storage = storage.child(query)
+        self._done: Done | None = None
+        self._has_rest = True
+        """Whether there may be plans and rows of earlier epochs."""
 
     def plan(self, epoch: int) -> EpochPlan | None:
         found = self._read(f"{epoch}.json")
@@ -62,14 +66,23 @@ class EpochLog:
         return self.plan(epoch) or plan
 
     def done(self) -> Done:
-        found = self._read(_DONE) or {}
-        lanes = {lane: (int(epoch), float(at)) for lane, (epoch, at) in found.pop("lanes", {}).items()}
-        return Done(**found, lanes=lanes)
+        if self._done is None:
+            found = self._read(_DONE) or {}
+            lanes = {lane: (int(epoch), float(at)) for lane, (epoch, at) in found.pop("lanes", {}).items()}
+            self._done = Done(**found, lanes=lanes)
+        return self._done
 
-    def finish(self, epoch: int, digest: str, lanes: list[int]) -> None:
-        """All lanes have the epoch; delete the rows of this and earlier epochs."""
+    def finish(self, epoch: int, digest: str, lanes: list[int], whole: bool = False) -> None:
+        """All lanes have the epoch; delete the rows of this and earlier epochs. A `whole` epoch has left no plan."""
         marked = {**self.done().lanes, **{str(lane): (epoch, time.time()) for lane in lanes}}
-        self.storage.put(_DONE, json.dumps(asdict(Done(epoch, digest, marked))).encode())
+        done = Done(epoch, digest, marked)
+        self.storage.put(_DONE, json.dumps(asdict(done)).encode())
+        self._done = done
+        if self._has_rest:
+            self._delete_rest(epoch)
+        self._has_rest = not whole
+
+    def _delete_rest(self, epoch: int) -> None:
         for name in self.storage.names():
             number = name.partition(".")[0].partition("-")[0]
             if number.isdigit() and (int(number) < epoch or not name.endswith(".json")):

@@ -19,11 +19,16 @@ _OVERHEAD = 256
 """The maximum overhead of a message."""
 
 
+def size_of(messages: DataFrame) -> Column:
+    """The size of a message in bytes."""
+    return _size("headers" in messages.columns)
+
+
 def fail_on_large(messages: DataFrame, node: str, limit: int) -> DataFrame:
     """The messages; one that is too large fails."""
     from pyspark.sql import functions as F
 
-    size = _size("headers" in messages.columns)
+    size = size_of(messages)
     said = F.concat(F.lit(marks.refusal("MS097", node, "max_message_size")), _sentence(size, limit))
     return messages.where(F.when(size <= limit, F.lit(True)).otherwise(F.raise_error(said).cast("boolean")))
 

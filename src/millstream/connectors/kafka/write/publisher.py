@@ -1,4 +1,4 @@
-"""Publishes one epoch's rows: one Spark task per lane, and retries for failed lanes.
+"""Publishes one epoch's rows: a large epoch by one Spark task per lane, a small one by the driver; and retries what failed.
 
 A retry is always safe: a lane that has committed shows its marker and is skipped. So a dead worker, a broker that is temporarily down, or
 an attempt that a late one of our own fenced only cost another round.
@@ -7,35 +7,74 @@ an attempt that a late one of our own fenced only cost another round.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from millstream.connectors.kafka.worker import lanes
+from millstream.connectors.kafka.worker.producers import Writer
+from millstream.connectors.kafka.write.lane_fencing import writer_of_small_epochs
 from millstream.errors import Diagnostic, RunError, TemporaryError
 from millstream.jvm.job_retry import worker_died
 from millstream.jvm.pickling import by_value
 from millstream.plan.components import Epoch
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame
 
 _ROUNDS = 6
+_ABORT_SECONDS = 5
+
+
+@dataclass(slots=True)
+class Claim:
+    """What a run has claimed for one query: its lanes, and the writer of small epochs."""
+
+    run: str = ""
+    """The name of the run; markers contain it."""
+    epoch: int = -1
+    """The first epoch after the claim. Only this one can be half done."""
+    writer: Writer | None = None
+    """The open writer of small epochs; None after a failure."""
 
 
 def publish(messages: DataFrame, job: lanes.LaneJob, epoch: Epoch) -> list[int]:
-    """The lanes that have the epoch now: all that have rows."""
+    """Write a large epoch. The lanes that have it now: all that have rows."""
+    return [each.lane for each in _retry(lambda: _round(messages, job), job, epoch)]
+
+
+def publish_whole(messages: pa.Table, job: lanes.LaneJob, claim: Claim, epoch: Epoch) -> None:
+    """Write a small epoch in one transaction. After a failure a new writer finds out what the last one has committed."""
+
+    def attempt() -> list[lanes.LaneOutcome]:
+        writer = claim.writer or writer_of_small_epochs(job)
+        claim.writer = None
+        found = lanes.write(job, 0, writer, iter(messages.to_batches()))
+        if found.outcome == "done":
+            claim.writer = writer
+        elif found.outcome == "refused":
+            writer.abort(_ABORT_SECONDS)
+        return [found]
+
+    _retry(attempt, job, epoch)
+
+
+def _retry(attempt: Callable[[], list[lanes.LaneOutcome]], job: lanes.LaneJob, epoch: Epoch) -> list[lanes.LaneOutcome]:
+    """Repeat an attempt until all its lanes are committed."""
     found: list[lanes.LaneOutcome] = []
     for turn in range(_ROUNDS):
         started = time.monotonic()
         try:
-            found = _round(messages, job, epoch)
+            found = attempt()
         except Exception as error:
             if turn == _ROUNDS - 1 or not worker_died(error):
                 raise
             found = []
         else:
             refuse(found, job, epoch)
-            if all(each.outcome in {"done", "held"} for each in found):
-                return [each.lane for each in found]
+            if all(each.is_committed for each in found):
+                return found
             _require_time(found, job, epoch, time.monotonic() - started)
             if turn and any("UNKNOWN_TOPIC" in each.detail for each in found):
                 break  # deleted, or the cluster is unhealthy: the next start checks
@@ -65,7 +104,7 @@ def refuse(outcomes: list[lanes.LaneOutcome], job: lanes.LaneJob, epoch: Epoch) 
 
 
 def give_up_error(outcomes: list[lanes.LaneOutcome], epoch: Epoch) -> RunError:
-    said = next((each.detail for each in outcomes if each.outcome not in {"done", "held"}), "no lane answered")
+    said = next((each.detail for each in outcomes if not each.is_committed), "no lane answered")
     return TemporaryError(Diagnostic("MS090", f"sink `{epoch.sink}` could not write to Kafka: {said}"))
 
 
@@ -80,7 +119,7 @@ def _require_time(outcomes: list[lanes.LaneOutcome], job: lanes.LaneJob, epoch: 
         raise RunError(Diagnostic("MS098", message, detail=detail, help=help_))
 
 
-def _round(messages: DataFrame, job: lanes.LaneJob, epoch: Epoch) -> list[lanes.LaneOutcome]:
+def _round(messages: DataFrame, job: lanes.LaneJob) -> list[lanes.LaneOutcome]:
     from millstream.connectors.kafka import worker
 
     function = lanes.publish(job)

@@ -24,6 +24,7 @@ class ShuffledRows:
 
     frame: DataFrame
     rows: int
+    bytes: int
     hash: str
     """A checksum of all rows and their lanes, independent of their order; empty: unknown."""
 
@@ -41,9 +42,11 @@ def shuffle(messages: DataFrame, lanes: int) -> ShuffledRows:
     session, execution = divided.sparkSession, divided._jdf.queryExecution()
     rdd = execution.toRdd()  # the adaptive planner runs the input of an exchange to find its size
     read = session._jsparkSession.internalCreateDataFrame(rdd, divided._jdf.schema(), False)
-    counted = _row_count(execution.executedPlan())
-    rows = int(rdd.count()) if counted is None else counted
-    return ShuffledRows(ClassicDataFrame(read, session), rows, _sum_of(execution) if rows else "0")
+    exchange = _exchange(execution.executedPlan())
+    counted = _metric(exchange, "shuffleRecordsWritten") if exchange is not None else 0
+    rows = counted or int(rdd.count())
+    size = _metric(exchange, "dataSize") if exchange is not None else 0
+    return ShuffledRows(ClassicDataFrame(read, session), rows, size, _sum_of(execution) if rows else "0")
 
 
 def _with_checksum(messages: DataFrame) -> DataFrame:
@@ -59,13 +62,17 @@ def _sum_of(execution: Any) -> str:
     return "" if found.isEmpty() or found.get().isNullAt(0) else f"{found.get().getLong(0):x}"
 
 
-def _row_count(plan: Any) -> int | None:
-    """The number of rows that the exchange has written. None: it has not run yet, or the planner removed the exchange."""
+def _exchange(plan: Any) -> Any:
+    """The exchange that has written the rows. None: the planner removed it."""
     for _ in range(5):
         name = plan.getClass().getSimpleName()
         if name == "AdaptiveSparkPlanExec":
             plan = plan.executedPlan()
         elif name in {"ResultQueryStageExec", "ShuffleQueryStageExec"}:
             plan = plan.plan()
-    ran = plan.getClass().getSimpleName() == "ShuffleExchangeExec"
-    return int(plan.metrics().apply("shuffleRecordsWritten").value()) or None if ran else None
+    return plan if plan.getClass().getSimpleName() == "ShuffleExchangeExec" else None
+
+
+def _metric(exchange: Any, name: str) -> int:
+    """Zero: it has not run yet."""
+    return int(exchange.metrics().apply(name).value())
