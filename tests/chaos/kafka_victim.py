@@ -7,8 +7,10 @@ protocol, for the controls: what it protects from must then be seen to happen.
 from __future__ import annotations
 
 import os
+import random
 import signal
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,18 +23,20 @@ from tests.chaos.arena import ordered
 
 from millstream.connectors.kafka import sink
 from millstream.connectors.kafka.worker import lanes
-from millstream.connectors.kafka.write import delivery
+from millstream.connectors.kafka.write import delivery, lane_fencing
 from millstream.connectors.kafka.write.epoch_log import EpochLog
 from millstream.engine.engine import SparkEngine
 from millstream.plan.run_options import RunOptions
 from millstream.spec.files import load_pipeline
+from millstream.sql.catalyst.small_rows import SmallRows
 
 
 def mortal(deaths: str, driver: int) -> Callable[[str, int], None]:
     def passing(point: str, lane: int) -> None:
-        if ordered(deaths, f"driver-{point}"):
+        on_driver = os.getpid() == driver  # a small epoch
+        if ordered(deaths, f"small-{point}" if on_driver else f"driver-{point}"):
             os.kill(driver, signal.SIGKILL)
-        if ordered(deaths, f"worker-{point}"):
+        if not on_driver and ordered(deaths, f"worker-{point}"):
             os._exit(9)
 
     return passing
@@ -59,14 +63,29 @@ def no_marker(job: Any, lane: int, held: Any) -> None:
     """Write, whatever the marker says."""
 
 
+def either_way(seed: str) -> Callable[..., Any]:
+    """Small epochs, of which about every second attempt is made as if it were large."""
+    chance, collect = random.Random(f"{seed} {time.time_ns()}"), SmallRows.collect
+
+    def collect_or_not(self: Any, frame: Any) -> Any:
+        self.expected = True
+        return collect(self, frame) if chance.random() < 0.5 else None
+
+    return collect_or_not
+
+
 def main(pipeline: str, deaths: str, variant: str) -> None:
     os.chdir(Path(pipeline).parent)
     cloudpickle.register_pickle_by_value(arena)  # the workers do not have the tests
     lanes.reach_point = mortal(deaths, os.getpid())  # type: ignore[assignment]  # that is the test
     sink.KafkaSinkRun.commit = dying_after_commit(deaths)  # type: ignore[method-assign]  # that is the test
-    if variant == "no_marker":
-        lanes.judge = no_marker
-    if variant == "random_lanes":
+    if "no_marker" in variant:
+        lanes.judge = lane_fencing.weigh = no_marker
+    if variant == "either_way":
+        SmallRows.collect = either_way(pipeline)  # type: ignore[method-assign]  # that is the test
+    if "large" in variant:
+        SmallRows.collect = lambda self, frame: None  # type: ignore[method-assign]  # that is the test
+    if "random_lanes" in variant:
         delivery.in_lanes = random_lanes  # type: ignore[assignment]  # that is the control
         EpochLog.plan = lambda self, epoch: None  # type: ignore[method-assign]  # every attempt computes its rows anew
     SparkEngine().run(load_pipeline(Path(pipeline)), RunOptions())

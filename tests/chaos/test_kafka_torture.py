@@ -23,7 +23,8 @@ from millstream.dev.kafka import start_broker
 pytestmark = [pytest.mark.spark, pytest.mark.server, pytest.mark.timeout(2400 + 60 * KILLS)]
 WORKERS = ["worker-opened", "worker-producing", "worker-produced", "worker-committed"]
 DRIVERS = ["driver-between", "driver-committed", "driver-produced"]
-SAMPLE = ["worker-produced", "worker-committed", "driver-between", "driver-committed", "broker"]
+SMALL = ["small-opened", "small-producing", "small-produced", "small-committed"]
+SAMPLE = ["worker-produced", "worker-committed", "driver-between", "driver-committed", "small-produced", "small-committed", "broker"]
 PIPELINE = """
 name: torture
 connections: {{kafka: {{bootstrap_servers: "{address}"}}}}
@@ -84,16 +85,18 @@ def duplicates_and_losses(seen: dict[str, list[int]], rows: int) -> tuple[int, i
 
 
 def test_every_row_is_there_once_and_in_order(arena: KafkaArena) -> None:
+    """Each attempt of an epoch is made as a small or as a large one, by chance: both ways follow, and repeat, each other."""
+    arena.variant = "either_way"
     chance = random.Random(SEED)
-    deaths = chosen(chance, SAMPLE, [*WORKERS, *DRIVERS, "broker"])
-    rows = 100 * (2 * len(deaths) + 4)
+    deaths = chosen(chance, SAMPLE, [*WORKERS, *DRIVERS, *SMALL, "broker"])
+    rows = 100 * (8 * len(deaths) + 4)
     arena.fill(rows, per_epoch=100)
     for death in deaths:
         arena.progress(chance.randrange(2))
         if death != "broker":
             arena.order(death)
             continue
-        arena.order("worker-opened")
+        arena.order(chance.choice(["worker-opened", "small-opened"]))
         arena.cluster.broker.kill()
         time.sleep(chance.random() * 3)
         arena.cluster.broker.start()
@@ -103,7 +106,7 @@ def test_every_row_is_there_once_and_in_order(arena: KafkaArena) -> None:
 
 
 def test_without_markers_rows_come_twice(arena: KafkaArena) -> None:
-    arena.variant = "no_marker"
+    arena.variant = "no_marker large"
     arena.fill(rows=200, per_epoch=100)
     arena.order("worker-committed")
     arena.order("worker-committed")
@@ -114,7 +117,7 @@ def test_without_markers_rows_come_twice(arena: KafkaArena) -> None:
 
 
 def test_with_lanes_by_chance_rows_are_lost(arena: KafkaArena) -> None:
-    arena.variant = "random_lanes"
+    arena.variant = "random_lanes large"
     arena.fill(rows=200, per_epoch=100)
     arena.order("driver-committed")
     arena.end()

@@ -15,6 +15,7 @@ from millstream.connectors.kafka.write import delivery
 from millstream.errors import Diagnostic, MillstreamError
 from millstream.observe.report import Report
 from millstream.plan.topology import Topology
+from millstream.sql.catalyst.small_rows import SmallRows
 
 TEXT = """
     connections: {{kafka: {{bootstrap_servers: "{address}"}}}}
@@ -31,7 +32,7 @@ TEXT = """
 
 def only_large(patched: pytest.MonkeyPatch) -> None:
     """No epoch is small."""
-    patched.setattr(delivery, "collect_small", lambda *_: None)
+    patched.setattr(SmallRows, "collect", lambda *_: None)
     patched.setattr(delivery, "read_files", lambda *_: None)
 
 

@@ -14,6 +14,7 @@ from tests.servers.kafka import Cluster
 from millstream.connectors.kafka.sink import KafkaSink
 from millstream.connectors.kafka.worker import lanes
 from millstream.connectors.kafka.worker.lanes import LaneJob
+from millstream.connectors.kafka.worker.producers import Writer
 from millstream.connectors.kafka.write.properties import producer_properties
 from millstream.connectors.kafka.write.target import markers
 
@@ -65,6 +66,20 @@ def test_an_older_owner_cannot_commit(kafka: Cluster, job: LaneJob, monkeypatch:
     monkeypatch.undo()
     assert lanes.send(job, 0, rows(b"new")).outcome == "done"
     assert [message.value() for message in kafka.messages(job.topic)] == [b"new"]
+
+
+def test_without_fencing_an_older_owner_commits_too(kafka: Cluster, job: LaneJob, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The control: the transactional id that owners share is what makes the older one fail."""
+    overtaken = []
+
+    def overtake(reached: str, lane: int) -> None:
+        if reached == "producing" and not overtaken:
+            overtaken.append(lane)
+            assert lanes.write(job, 0, Writer(job.client, job.group, uuid.uuid4().hex), rows(b"new")).outcome == "done"
+
+    monkeypatch.setattr(lanes, "reach_point", overtake)
+    assert lanes.write(job, 0, Writer(job.client, job.group, "another"), rows(b"old")).outcome == "done"
+    assert len(kafka.messages(job.topic)) == 2
 
 
 def test_a_message_that_the_topic_refuses_is_told(kafka: Cluster, job: LaneJob) -> None:

@@ -30,17 +30,17 @@ from millstream.connectors.kafka.write import properties
 from millstream.connectors.kafka.write.delivery import Delivery, Work
 from millstream.connectors.kafka.write.encoding import Encoding, encode, message_of
 from millstream.connectors.kafka.write.epoch_log import EpochLog
-from millstream.connectors.kafka.write.message_size import fail_on_large, with_size_rejects
+from millstream.connectors.kafka.write.message_size import fail_on_large, size_of, with_size_rejects
 from millstream.connectors.kafka.write.options import ColumnHeader, KafkaSinkOptions
 from millstream.connectors.kafka.write.publisher import Claim
 from millstream.connectors.kafka.write.target import NewTopic, TopicTarget, find, require_client, was_reached
-from millstream.jvm.small_rows import Expectation
 from millstream.plan.changelog import SEQUENCE
 from millstream.plan.components import Epoch, Guarantee, LedgerEntry, NodeContext, Problem, Sink, SinkRun, Staged
 from millstream.plan.components.failure import Failure
+from millstream.sql.catalyst.small_rows import SmallRows
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 
@@ -122,8 +122,8 @@ class QueryDelivery:
     """What a run keeps of one query from epoch to epoch."""
 
     log: EpochLog
+    small: SmallRows
     claim: Claim = field(default_factory=Claim)
-    expectation: Expectation = field(default_factory=Expectation)
 
 
 class KafkaSinkRun(SinkRun[Work | None]):
@@ -162,13 +162,10 @@ class KafkaSinkRun(SinkRun[Work | None]):
         return with_size_rejects(frame, message_of(frame, self._encoding()), self._limit)
 
     def stage(self, frame: DataFrame, epoch: Epoch) -> Staged[Work | None]:
-        messages = encode(frame, self._encoding())
-        if not self.context.isolate:
-            messages = fail_on_large(messages, epoch.sink, self._limit)
         if self.sink.guarantee == "at_least_once":
-            messages.drop(SEQUENCE).write.format("kafka").options(**properties.spark_options(self.sink)).save()
+            self._messages(frame).drop(SEQUENCE).write.format("kafka").options(**properties.spark_options(self.sink)).save()
             return Staged(None, None)
-        return self._delivery(epoch).stage(messages, self._lanes(frame.sparkSession))
+        return self._delivery(epoch).stage(frame, self._lanes(frame.sparkSession))
 
     def commit(self, staged: Staged[Work | None], epoch: Epoch) -> None:
         if staged.work is not None:
@@ -189,10 +186,18 @@ class KafkaSinkRun(SinkRun[Work | None]):
         group = f"millstream.{self.context.pipeline}.{epoch.sink}.{epoch.query}"
         asking, writing = properties.admin_properties(self.sink), properties.producer_properties(self.sink, self._limit)
         if epoch.query not in self._queries:
-            self._queries[epoch.query] = QueryDelivery(self._new_log(epoch))
+            self._queries[epoch.query] = QueryDelivery(self._new_log(epoch), SmallRows(self._sized_messages))
         kept = self._queries[epoch.query]
         target = (self.sink.topic, self._topic.partitions, group)
-        return Delivery(epoch, *target, kept.log, asking, writing, kept.claim, kept.expectation)
+        return Delivery(epoch, *target, kept.log, asking, writing, kept.claim, kept.small)
+
+    def _sized_messages(self, frame: DataFrame) -> tuple[DataFrame, Column]:
+        messages = self._messages(frame)
+        return messages, size_of(messages)
+
+    def _messages(self, frame: DataFrame) -> DataFrame:
+        messages = encode(frame, self._encoding())
+        return messages if self.context.isolate else fail_on_large(messages, self.context.name, self._limit)
 
     def _new_log(self, epoch: Epoch) -> EpochLog:
         return EpochLog(self.context.storage, f"{epoch.query}/{self.sink.topic}")

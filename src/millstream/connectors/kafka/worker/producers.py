@@ -8,6 +8,7 @@ failed) the lane is opened again. This package is pickled to the workers with ev
 
 from __future__ import annotations
 
+import logging
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -38,7 +39,7 @@ class Writer:
         self.metadata: Any = None
         """The consumer group of the markers, as the client represents it."""
         own = {"transactional.id": f"{group}.{name}", "on_delivery": self._on_delivery}
-        self.producer = Producer({**client, **own})
+        self.producer = Producer({**client, **own}, logger=_silent_logger())
 
     @contextmanager
     def open_consumer(self) -> Iterator[Any]:
@@ -121,6 +122,13 @@ def _writers() -> dict[tuple[str, int], Writer]:
     home = sys.modules.setdefault(_HOME, ModuleType(_HOME))
     found: dict[tuple[str, int], Writer] = vars(home).setdefault("writers", {})
     return found
+
+
+def _silent_logger() -> logging.Logger:
+    """For a client that writes a fatal error to the terminal, whatever its log level: it is returned as well."""
+    logger = logging.Logger("millstream.kafka")
+    logger.addHandler(logging.NullHandler())
+    return logger
 
 
 def _headers(batch: pa.RecordBatch) -> list[Any]:

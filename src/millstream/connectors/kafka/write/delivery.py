@@ -20,15 +20,14 @@ from millstream.connectors.kafka.worker.lanes import LaneJob
 from millstream.connectors.kafka.write.encoding import in_lanes, in_order
 from millstream.connectors.kafka.write.epoch_log import EpochLog, EpochPlan
 from millstream.connectors.kafka.write.lane_fencing import claim_lanes, writer_of_small_epochs
-from millstream.connectors.kafka.write.message_size import size_of
 from millstream.connectors.kafka.write.publisher import Claim, give_up_error, publish, publish_whole, refuse
 from millstream.connectors.kafka.write.shuffle_staging import into_lanes, shuffle
 from millstream.connectors.kafka.write.small_epochs import in_source_order, read_files
 from millstream.connectors.kafka.write.target import markers
 from millstream.errors import Diagnostic, RunError
 from millstream.jvm.file_writer import write
-from millstream.jvm.small_rows import Expectation, collect_small
 from millstream.plan.components import Epoch, LedgerEntry, Staged
+from millstream.sql.catalyst.small_rows import SmallRows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -72,7 +71,7 @@ class Delivery:
     writing: Mapping[str, Any]
     """Properties of a producer."""
     claim: Claim
-    expectation: Expectation
+    small: SmallRows
 
     def held_epoch(self, lanes: int) -> LedgerEntry | None:
         """The markers show what must not be written again; only the log, or the marker of a small epoch, shows that no row is missing.
@@ -88,18 +87,18 @@ class Delivery:
         done = self.log.done()
         return LedgerEntry(done.epoch, done.digest) if done.epoch >= 0 else None
 
-    def stage(self, messages: DataFrame, lanes: int) -> Staged[Work | None]:
+    def stage(self, frame: DataFrame, lanes: int) -> Staged[Work | None]:
         plan = self.log.plan(self.epoch.number) if self.epoch.number == self.claim.epoch else None
+        if plan is None and self.epoch.repeatable and self.small.expected:
+            rows = self.small.collect(frame)
+            if rows is not None:
+                return Staged(rows.num_rows, SmallEpoch(in_source_order(rows)))
+        messages, _ = self.small.build(frame)
         if plan is not None:
             return self._again(messages, plan)
         plan = EpochPlan("", min(lanes, self.partitions), 0, self.epoch.digest)
-        if not self.epoch.repeatable:
-            return self._stage_in_files(messages, plan)
-        if self.expectation.small:
-            rows = collect_small(messages, size_of(messages), self.expectation)
-            if rows is not None:
-                return Staged(rows.num_rows, SmallEpoch(in_source_order(rows)))
-        return self._stage_in_shuffle(messages, plan, repeated=False)
+        stage = self._stage_in_shuffle if self.epoch.repeatable else self._stage_in_files
+        return stage(messages, plan)
 
     def commit(self, work: Work) -> None:
         if isinstance(work, SmallEpoch):
@@ -129,12 +128,12 @@ class Delivery:
         messages.write.format("noop").mode("append").save()  # a query with state must process every epoch
         return Staged(plan.rows, LargeEpoch(plan, messages, repeated=True))
 
-    def _stage_in_shuffle(self, messages: DataFrame, plan: EpochPlan, repeated: bool) -> Staged[Work | None]:
+    def _stage_in_shuffle(self, messages: DataFrame, plan: EpochPlan, repeated: bool = False) -> Staged[Work | None]:
         shuffled = shuffle(in_lanes(messages, plan.lanes), plan.lanes)
         found = replace(plan, rows=shuffled.rows, hash=shuffled.hash)
         if repeated and _differ(plan, found) and not self.epoch.accepts:
             raise RunError(_other_rows(self.epoch, plan, found))
-        self.expectation.learn(shuffled.bytes)
+        self.small.learn(shuffled.bytes)
         return Staged(shuffled.rows, LargeEpoch(found, shuffled.frame, repeated))
 
     def _stage_in_files(self, messages: DataFrame, plan: EpochPlan) -> Staged[Work | None]:

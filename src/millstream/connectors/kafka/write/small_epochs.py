@@ -8,8 +8,8 @@ import pyarrow.parquet as pq
 
 from millstream.clients.storage import Storage
 from millstream.jvm.file_writer import Written
-from millstream.jvm.small_rows import SMALL_BYTES
 from millstream.plan.changelog import SEQUENCE
+from millstream.sql.catalyst.small_rows import SMALL_BYTES
 
 _FILE_BYTES = SMALL_BYTES // 4
 """Files are compressed."""
