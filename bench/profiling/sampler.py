@@ -19,9 +19,12 @@ from typing import Any, Self
 
 from bench.profiling.spans import SpanRecorder
 
-_PAUSE = 0.002
+_PAUSE = 0.003
 _MOST = 80
 _HIDDEN = ("jdk.internal.", "java.lang.reflect.", "scala.", "py4j.", "java.util.stream.", "sun.")
+_WRAPPERS = ("LazyTry.", "Utils$.doTry", "SQLExecution$.with", "ArtifactManager.with", "JobArtifactSet$", "CurrentOrigin$", "TreeNode.")
+_WRAPPERS += ("AnalysisHelper.", "LogicalPlan.", "QueryExecution$.with", "SparkSession.with", "TriggerExecutor.", "MultiBatchExecutor.")
+"""Frames that only pass a function on."""
 _ENTRY = "py4j.reflection.ReflectionEngine.invoke"
 _PY4J, _OUTSIDE = "py4j", "outside of the epoch's function"
 Stack = tuple[str, ...]
@@ -34,8 +37,8 @@ class Sampler:
         self.stacks: dict[Stack, float] = {}
         self._recorder, self._gateway = recorder, gateway
         self._java: dict[int, tuple[str, Any]] = {}
-        """Python thread → the query, and the Java thread."""
-        self._text = gateway.jvm.java.util.Arrays.toString
+        """Python thread → the query, and the id of the Java thread."""
+        self._dump = gateway.jvm.org.apache.spark.util.Utils.getThreadDumpForThread
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="sampler", daemon=True)
 
@@ -51,7 +54,7 @@ class Sampler:
         """Called in a thread that runs an epoch: remember the Java thread that answers its calls."""
         key = threading.get_ident()
         if key not in self._java:
-            self._java[key] = query, self._gateway.jvm.java.lang.Thread.currentThread()
+            self._java[key] = query, self._gateway.jvm.java.lang.Thread.currentThread().getId()
 
     def _run(self) -> None:
         last = time.perf_counter()
@@ -60,7 +63,8 @@ class Sampler:
             frames: Mapping[int, FrameType] = sys._current_frames()
             for thread, (query, java) in list(self._java.items()):
                 stack = python_stack(frames.get(thread)) if thread in self._recorder.running else (_OUTSIDE,)
-                if stack and stack[-1] in (_PY4J, _OUTSIDE):
+                stack = stack or (_OUTSIDE,)
+                if stack[-1] in (_PY4J, _OUTSIDE):
                     with suppress(Exception):  # the JVM may be gone
                         stack = (*stack, *self._java_stack(java))
                 key = (query, *stack)
@@ -68,7 +72,7 @@ class Sampler:
             last = now
 
     def _java_stack(self, thread: Any) -> Stack:
-        return java_stack(str(self._text(thread.getStackTrace())))
+        return java_stack(str(self._dump(thread).toString()))
 
 
 def python_stack(frame: FrameType | None) -> Stack:
@@ -80,6 +84,8 @@ def python_stack(frame: FrameType | None) -> Stack:
         if name == "__call__" and path.name == "loop.py":
             break
         frame = frame.f_back
+    else:
+        return ()
     stack = [each for each in reversed(found) if not each.startswith("bench/")]
     first = next((index for index, each in enumerate(stack) if each.startswith("py4j/")), None)
     return tuple(stack if first is None else [*stack[:first], _PY4J])[:_MOST]
@@ -88,13 +94,16 @@ def python_stack(frame: FrameType | None) -> Stack:
 def java_stack(text: str) -> Stack:
     """Frames from the call by Py4J inwards, outermost first, as `Class.method`."""
     found: list[str] = []
-    for line in text.strip("[]").split(", "):
-        name = line.partition("(")[0].rpartition("/")[2]
+    for line in text.splitlines():
+        if not line.startswith("\tat "):  # locks, and the thread's name
+            continue
+        name = line[4:].partition("(")[0].rpartition("/")[2]
         if name.startswith(_ENTRY):
             break
-        if not name.startswith(_HIDDEN) and "$anonfun" not in name and "$$Lambda" not in name:
-            package, _, rest = name.rpartition(".")
-            found.append(f"{package.rpartition('.')[2]}.{rest}")
+        package, _, method = name.rpartition(".")
+        short = f"{package.rpartition('.')[2]}.{method.removesuffix('$lzycompute')}"
+        if not (name.startswith(_HIDDEN) or "$anonfun" in name or "$$Lambda" in line or short.startswith(_WRAPPERS)):
+            found.append(short)
     kept = [each for index, each in enumerate(found) if index == 0 or each != found[index - 1]]
     return tuple(reversed(kept))[:_MOST]
 
