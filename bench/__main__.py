@@ -35,7 +35,10 @@ def main() -> None:
         profile(sys.argv[2:])
         return
     every = (*QUESTIONS, *KAFKA, *POSTGRES)
-    parser = argparse.ArgumentParser(prog="python -m bench", description="Measure against hand-written PySpark, and print the ratios. `profile` shows where the time of epochs goes.")
+    parser = argparse.ArgumentParser(
+        prog="python -m bench",
+        description="Measure against hand-written PySpark, and print the ratios. `profile` shows where the time of epochs goes.",
+    )
     parser.add_argument("question", nargs="*", help=f"what to measure; all if none is given: {', '.join(every)}")
     chosen = parser.parse_args().question
     if unknown := set(chosen) - set(every):

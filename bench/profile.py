@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from bench.profiling.flame import folded, svg
-
 from millstream.errors import MillstreamError
 
 
@@ -55,7 +54,6 @@ def _one(options: argparse.Namespace) -> str:
         raise ProfileError(f"there is no file `{options.pipeline}`")
     from bench.profiling.run import open_for_profiling, profile
     from bench.profiling.table import as_dict, as_text
-
     from millstream.spec.loader import load
 
     flags = {"checkpoint": options.checkpoint} if options.checkpoint else {}

@@ -12,13 +12,12 @@ from typing import Any
 from bench.figures import ROOT
 from bench.profiling.run import open_for_profiling, profile
 from bench.profiling.table import as_dict
-
 from millstream.plan.topology import Topology
 from millstream.spec.loader import load
 
 SIZES = (1, 100, 100_000)
 PIPELINES = {"file": "file_to_file", "kafka": "kafka_to_kafka", "postgres": "generator_to_postgres", "windows": "windows"}
-_LARGE, _FEWER = 10_000, 4
+_LARGE, _FEWER = 10_000, 8
 """Cases of at least so many rows have a part of the epochs."""
 Variables = Mapping[str, str]
 
@@ -59,8 +58,8 @@ def _measure(
 
 
 def _load(name: str, folder: Path, rows: int, variables: Variables) -> Topology:
-    step = max(1, 10_000_000 // rows)
-    own = {"FOLDER": str(folder), "ROWS": str(rows), "STEP": f"{step}us"}
+    step = max(1, 10_000 // rows)
+    own = {"FOLDER": str(folder), "ROWS": str(rows), "STEP": f"{step}ms"}
     return load(ROOT / f"bench/profiles/{PIPELINES[name]}.yaml", environ={**variables, **own}).require()
 
 
@@ -71,14 +70,14 @@ def _server(name: str) -> Iterator[tuple[Variables, Callable[[Path, int, int], N
         from millstream.dev.kafka import start_broker
 
         with start_broker() as broker:
-            yield {"ADDRESS": broker.address}, lambda folder, rows, epochs: _fill_topic(broker.address, rows, epochs)
+            yield {"ADDRESS": broker.address}, lambda _, rows, epochs: _fill_topic(broker.address, rows, epochs)
     elif name == "postgres":
         from millstream.dev.postgres import start_postgres
 
         with start_postgres() as server:
-            yield {"PORT": str(server.port)}, lambda folder, rows, epochs: _make_table(server.address.text)
+            yield {"PORT": str(server.port)}, lambda *_: _make_table(server.address.text)
     else:
-        yield {}, _write_files if name == "file" else lambda folder, rows, epochs: None
+        yield {}, _write_files if name == "file" else lambda *_: None
 
 
 def _lines(rows: int) -> list[str]:

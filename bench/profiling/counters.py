@@ -1,5 +1,5 @@
-"""Counters outside of this process, read when an epoch's function begins and ends: seconds that Spark has spent in the rules of its analyser
-and optimiser, in generating code and in compiling it; and the Python workers below the JVM.
+"""Counters outside of this process, read when an epoch's function begins and ends: seconds that Spark has spent in the rules of its
+analyser and optimiser, in generating code and in compiling it; and the Python workers below the JVM.
 
 Spark's counters are global. With several queries at once, an epoch also gets what the others did meanwhile.
 """

@@ -84,7 +84,9 @@ def _step_functions() -> list[tuple[Any, str, str | Callable[..., str]]]:
     ]
 
 
-def _epoch(call: Any, recorder: SpanRecorder, begun: Callable[[EpochTrace], None], done: Callable[[EpochTrace], None]) -> Callable[..., None]:
+def _epoch(
+    call: Any, recorder: SpanRecorder, begun: Callable[[EpochTrace], None], done: Callable[[EpochTrace], None]
+) -> Callable[..., None]:
     def run(loop: Any, frame: Any, number: int) -> None:
         trace, finished = recorder.begin(loop.checkpoint.name, number), False
         try:

@@ -1,5 +1,5 @@
-"""Flame graphs: the folded text that the usual tools read, and an SVG of our own without scripts: the browser shows a frame's whole name and
-its time when the pointer rests on it.
+"""Flame graphs: the folded text that the usual tools read, and an SVG of our own without scripts: the browser shows a frame's whole name
+and its time when the pointer rests on it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The phases of an epoch: what Spark's progress says, what the spans say inside of it, and the rest as `other`. They add up exactly.
 
-Inside calls of the JVM, jobs come first, by the clock. What is left is given to the counters of rules and of code, up to its size: code that
-tasks compile is counted during a job too. The remainder is `other calls of the JVM`: Py4J itself, physical planning, committing files.
+Inside calls of the JVM, jobs come first, by the clock. What is left is given to the counters of rules and of code, up to its size: code
+that tasks compile is counted during a job too. The remainder is `other calls of the JVM`: Py4J itself, physical planning, committing files.
 """
 
 from __future__ import annotations

@@ -15,7 +15,6 @@ from bench.profiling.phases import ProfiledEpoch, profiled_epochs
 from bench.profiling.sampler import Sampler
 from bench.profiling.spans import EpochTrace, SpanRecorder
 from bench.profiling.worker_clock import wrapped_workers
-
 from millstream.engine.engine import SparkEngine, preload
 from millstream.engine.sessions import open_with, session_options
 from millstream.jvm.session import Session
@@ -43,14 +42,16 @@ def open_for_profiling(topology: Topology) -> Session:
 
 def profile(topology: Topology, session: Session, epochs: int, warm: int, *, samples: bool, stop: threading.Event | None = None) -> Profile:
     """Run the pipeline: to its end, or until each query has run this many epochs after its first ones."""
-    from millstream.engine.run import query as running
+    from millstream.engine.run import query
+
+    running: Any = query  # what it imports from others is replaced here
 
     assert session.jvm is not None
     spark, recorder, stop = session.spark, SpanRecorder(), stop or threading.Event()
     gateway: Any = spark.sparkContext._gateway
     counters = EpochCounters(JvmCounters(gateway._gateway_client), PythonWorkers(session.jvm.process.pid))
     progress: dict[tuple[str, int], Mapping[str, Any]] = {}
-    done, names = dict[str, int](), [query.name for query in cut(topology) if not query.bounded]
+    done, names = dict[str, int](), [plan.name for plan in cut(topology) if not plan.bounded]
 
     def begin(trace: EpochTrace) -> None:
         if sampler is not None:

@@ -22,8 +22,10 @@ from bench.profiling.spans import SpanRecorder
 _PAUSE = 0.003
 _MOST = 80
 _HIDDEN = ("jdk.internal.", "java.lang.reflect.", "scala.", "py4j.", "java.util.stream.", "sun.")
-_WRAPPERS = ("LazyTry.", "Utils$.doTry", "SQLExecution$.with", "ArtifactManager.with", "JobArtifactSet$", "CurrentOrigin$", "TreeNode.")
-_WRAPPERS += ("AnalysisHelper.", "LogicalPlan.", "QueryExecution$.with", "SparkSession.with", "TriggerExecutor.", "MultiBatchExecutor.")
+_WRAPPERS = (
+    *("LazyTry.", "Utils$.doTry", "SQLExecution$.with", "ArtifactManager.with", "JobArtifactSet$", "CurrentOrigin$", "TreeNode."),
+    *("AnalysisHelper.", "LogicalPlan.", "QueryExecution$.with", "SparkSession.with", "TriggerExecutor.", "MultiBatchExecutor."),
+)
 """Frames that only pass a function on."""
 _ENTRY = "py4j.reflection.ReflectionEngine.invoke"
 _PY4J, _OUTSIDE = "py4j", "outside of the epoch's function"

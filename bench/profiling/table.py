@@ -80,7 +80,9 @@ def _counts(row: Mapping[str, float]) -> bool:
     return any(abs(value) >= 0.05 for value in row.values())
 
 
-def matrix(cases: Mapping[str, Mapping[str, Any]], order: Callable[[str], int] = lambda name: PHASES.index(name) if name in PHASES else 99) -> str:
+def matrix(
+    cases: Mapping[str, Mapping[str, Any]], order: Callable[[str], int] = lambda name: PHASES.index(name) if name in PHASES else 99
+) -> str:
     """Phase by case: the medians."""
     phases = sorted({name for found in cases.values() for name, row in found["phases"].items() if _counts(row)}, key=order)
     width = max(11, *(len(name) + 2 for name in cases))
@@ -89,7 +91,7 @@ def matrix(cases: Mapping[str, Mapping[str, Any]], order: Callable[[str], int] =
         lines.append(f"{phase:<32}" + "".join(f"{_p50(found, phase):>{width}}" for found in cases.values()))
     lines.append(f"{'an epoch':<32}" + "".join(f"{found['duration']['p50']:>{width}.1f}" for found in cases.values()))
     for name in next(iter(cases.values()))["counts"]:
-        lines.append(f"{name:<32}" + "".join(f"{found['counts'][name]:>{width}.1f}" for found in cases.values()))
+        lines.append(f"{'number: ' + name:<32}" + "".join(f"{found['counts'][name]:>{width}.1f}" for found in cases.values()))
     return "\n".join(lines)
 
 

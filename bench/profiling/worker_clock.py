@@ -1,5 +1,5 @@
-"""Times of the clients inside Spark's Python workers. The functions of connectors that travel there are wrapped before they are pickled; the
-wrappers travel with them, and leave a line per call in a folder that this machine's workers can write to.
+"""Times of the clients inside Spark's Python workers. The functions of connectors that travel there are wrapped before they are pickled;
+the wrappers travel with them, and leave a line per call in a folder that this machine's workers can write to.
 """
 
 from __future__ import annotations
