@@ -44,6 +44,8 @@ def _options(words: Sequence[str]) -> argparse.Namespace:
     options = parser.parse_args(words)
     if (options.pipeline is None) == (options.matrix is None):
         parser.error("give a pipeline's file, or --matrix")
+    if options.matrix is not None and (options.svg or options.folded or options.checkpoint):
+        parser.error("--svg, --folded and --checkpoint are for one pipeline")
     if options.epochs < 1 or options.warm < 0:
         parser.error("--epochs must be at least 1, and --warm at least 0")
     return options

@@ -9,11 +9,8 @@ from typing import Any
 
 KEPT = {"spark.ui.retainedJobs": "1000000", "spark.ui.retainedStages": "1000000", "spark.sql.ui.retainedExecutions": "100000"}
 """Settings with which the status store still has all of them then."""
-_PYTHON = {
-    "time to start Python workers": "Python worker start",
-    "time to initialize Python workers": "Python worker initialisation",
-    "time to run Python workers": "Python worker run",
-}
+_PYTHON = {"time to start Python workers": "Python worker start", "time to run Python workers": "Python worker run"}
+"""Spark's time to initialise a worker is left out: for a worker that is used again it contains the wait for its next task."""
 _UNITS = {"ms": 1.0, "s": 1000.0, "m": 60_000.0, "min": 60_000.0, "h": 3_600_000.0}
 
 
