@@ -54,7 +54,7 @@ def profile(topology: Topology, session: Session, epochs: int, warm: int, *, sam
     done, names = dict[str, int](), [plan.name for plan in cut(topology) if not plan.bounded]
 
     def begin(trace: EpochTrace) -> None:
-        if sampler is not None:
+        if sampler is not None and done.get(trace.query, 0) >= warm:
             sampler.adopt(trace.query)
         counters.begin(trace)
 
