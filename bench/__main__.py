@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import os
+import sys
 import time
 
 from bench.figures import ROOT, Figure
@@ -28,8 +29,16 @@ POSTGRES = ("postgres.sink", "postgres.lookups")
 
 
 def main() -> None:
+    if sys.argv[1:2] == ["profile"]:
+        from bench.profile import main as profile
+
+        profile(sys.argv[2:])
+        return
     every = (*QUESTIONS, *KAFKA, *POSTGRES)
-    parser = argparse.ArgumentParser(prog="python -m bench", description="Measure against hand-written PySpark, and print the ratios.")
+    parser = argparse.ArgumentParser(
+        prog="python -m bench",
+        description="Measure against hand-written PySpark, and print the ratios. `profile` shows where the time of epochs goes.",
+    )
     parser.add_argument("question", nargs="*", help=f"what to measure; all if none is given: {', '.join(every)}")
     chosen = parser.parse_args().question
     if unknown := set(chosen) - set(every):
