@@ -23,6 +23,7 @@ _ROWS, _LEAST_ROWS = 16_384, 512
 _ROW_BYTES = 16 << 10
 _PLACE_BITS = (1 << 33) - 1
 """`monotonically_increasing_id` counts the rows of a partition in these bits."""
+_MANAGER = "org$apache$spark$sql$classic$ObservationManager"
 _ROW, _PLACE, _SIZE = "_millstream_row", "_millstream_index", "_millstream_size"
 
 
@@ -45,6 +46,7 @@ def collect_small(frame: DataFrame, size: Column, expectation: Expectation) -> p
     rdd = guarded._jdf.toArrowBatchRdd()
     batches = rdd.collect()
     expectation.partitions = max(expectation.partitions, int(rdd.getNumPartitions()))
+    _report_observations(guarded)
     table = _table(guarded, [bytes(batches[number]) for number in range(len(batches))])
     expectation.small = table.column(_ROW).null_count == 0
     if not expectation.small:
@@ -54,15 +56,22 @@ def collect_small(frame: DataFrame, size: Column, expectation: Expectation) -> p
     return found
 
 
+def _report_observations(frame: DataFrame) -> None:
+    """Complete what Spark has observed in the plan of a frame: Spark does that itself for queries, and this was a job below them."""
+    manager = frame.sparkSession._jsparkSession.observationManager()
+    getattr(manager, f"{_MANAGER}$$tryComplete")(frame._jdf.queryExecution())
+
+
 def _guard(frame: DataFrame, size: Column, limit: int) -> DataFrame:
     """The first rows of each partition, and a null for those that are left out: one for all that are too many, one for each that is
     large.
     """
     from pyspark.sql import functions as F
 
-    place = F.monotonically_increasing_id().bitwiseAND(F.lit(_PLACE_BITS))
-    counted = frame.select(F.struct("*").alias(_ROW), place.alias(_PLACE), size.alias(_SIZE)).where(F.col(_PLACE) <= limit)
-    return counted.select(F.when((F.col(_PLACE) < limit) & (F.col(_SIZE) <= _ROW_BYTES), F.col(_ROW)).alias(_ROW))
+    # texts, where possible: Spark's Python columns cost several calls to the JVM each
+    place = F.expr(f"monotonically_increasing_id() & {_PLACE_BITS}L AS {_PLACE}")
+    counted = frame.select(F.expr(f"struct(*) AS {_ROW}"), place, size.alias(_SIZE)).where(f"{_PLACE} <= {limit}")
+    return counted.selectExpr(f"CASE WHEN {_PLACE} < {limit} AND {_SIZE} <= {_ROW_BYTES} THEN {_ROW} END AS {_ROW}")
 
 
 def _table(frame: DataFrame, batches: list[Any]) -> pa.Table:
