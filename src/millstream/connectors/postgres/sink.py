@@ -67,8 +67,8 @@ class PostgresSink(PostgresSinkOptions, PostgresDelivery):
     type: ClassVar[str] = "postgres"
     summary: ClassVar[str] = "Write to a Postgres table: append, upsert or replace, exactly once."
     commit_method: ClassVar[str] = (
-        "one transaction locks the ledger, merges the rows and writes the ledger; the rows of a small epoch come with the merge, others are "
-        "staged in one table per task attempt, and counted before they are merged"
+        "one transaction locks the ledger, merges the rows and writes the ledger; the rows of a small epoch come with the merge, others "
+        "are staged in one table per task attempt, and counted before they are merged"
     )
     example: ClassVar[str] = """
         pg.large_orders:

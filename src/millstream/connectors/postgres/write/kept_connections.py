@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import select
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from millstream.clients.postgres import Address, connect, translate_errors
@@ -61,29 +61,34 @@ def _open(address: Address) -> psycopg.Connection[Any]:
 
 
 def _is_usable(connection: psycopg.Connection[Any]) -> bool:
-    """Whether the connection is idle and open, as far as this side knows: a server that restarts or hangs up has sent something."""
+    """Whether the connection is idle and open, as far as this side knows: a server that restarts or hangs up has sent something. That takes
+    no round trip.
+    """
     import psycopg
 
     with suppress(psycopg.Error, OSError, ValueError):
-        if select.select([connection.fileno()], [], [], 0)[0]:
-            connection.pgconn.consume_input()
-        return connection.pgconn.transaction_status == psycopg.pq.TransactionStatus.IDLE
+        told = select.select([connection.fileno()], [], [], 0)[0]
+        return not told and connection.pgconn.transaction_status == psycopg.pq.TransactionStatus.IDLE
     return False
 
 
 @contextmanager
 def _pipeline(connection: psycopg.Connection[Any]) -> Iterator[None]:
-    """Send statements without waiting. After a failure the pipeline is left as it is: the connection will be closed."""
+    """Send statements without waiting, and wait for all answers at the end."""
     import psycopg
 
     if not psycopg.Pipeline.is_supported():
         yield
         return
-    with ExitStack() as stack:
-        pipeline = stack.enter_context(connection.pipeline())
-        try:
-            yield
-            pipeline.sync()
-        except BaseException:
-            stack.pop_all()
-            raise
+    failure: BaseException | None = None
+    try:
+        with connection.pipeline() as pipeline:
+            try:
+                yield
+                pipeline.sync()
+            except BaseException as error:  # noqa: BLE001 — raised below: with it, psycopg would log what is left in the pipeline
+                failure = error
+    except psycopg.Error as error:
+        failure = failure or error
+    if failure is not None:
+        raise failure
