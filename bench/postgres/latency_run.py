@@ -20,7 +20,7 @@ from millstream.jvm.session import SessionOptions, begin
 from millstream.plan.run_options import RunOptions
 from millstream.spec.loader import loads
 
-EPOCHS, WARM, TURNS = 60, 15, 2
+EPOCHS, WARM, TURNS = 80, 40, 2
 PIPELINE = """
 name: {pipeline}
 connections: {{postgres: {{host: 127.0.0.1, port: {port}, database: {name}, user: {name}, password: {name}}}}}

@@ -24,7 +24,7 @@ _ROW_BYTES = 16 << 10
 _PLACE_BITS = (1 << 33) - 1
 """`monotonically_increasing_id` counts the rows of a partition in these bits."""
 _MANAGER = "org$apache$spark$sql$classic$ObservationManager"
-_ROW, _PLACE, _SIZE = "_millstream_row", "_millstream_index", "_millstream_size"
+_ROW, _PLACE = "_millstream_row", "_millstream_index"
 
 
 @dataclass(slots=True)
@@ -40,9 +40,11 @@ class Expectation:
         self.small = size <= (SMALL_BYTES if self.small else SMALL_BYTES // 4)
 
 
-def collect_small(frame: DataFrame, size: Column, expectation: Expectation) -> pa.Table | None:
-    """The rows in their order, if they are few and small; `size` is that of a row in bytes. None: compute them in another way."""
-    guarded = _guard(frame, size, max(_LEAST_ROWS, _ROWS // expectation.partitions))
+def collect_small(frame: DataFrame, size: Column | str, expectation: Expectation, row: str = "struct(*)") -> pa.Table | None:
+    """The rows in their order, if they are few and small; `size` is that of a row in bytes (fastest as SQL), `row` an expression for other
+    columns of it. None: compute them in another way.
+    """
+    guarded = _guard(frame, row, size, max(_LEAST_ROWS, _ROWS // expectation.partitions))
     rdd = guarded._jdf.toArrowBatchRdd()
     batches = rdd.collect()
     expectation.partitions = max(expectation.partitions, int(rdd.getNumPartitions()))
@@ -62,16 +64,19 @@ def _report_observations(frame: DataFrame) -> None:
     getattr(manager, f"{_MANAGER}$$tryComplete")(frame._jdf.queryExecution())
 
 
-def _guard(frame: DataFrame, size: Column, limit: int) -> DataFrame:
+def _guard(frame: DataFrame, row: str, size: Column | str, limit: int) -> DataFrame:
     """The first rows of each partition, and a null for those that are left out: one for all that are too many, one for each that is
-    large.
+    large. Every step is analysed by Spark, so they are few; and texts, since each of Spark's Python columns costs several calls to the JVM.
     """
     from pyspark.sql import functions as F
 
-    # texts, where possible: Spark's Python columns cost several calls to the JVM each
-    place = F.expr(f"monotonically_increasing_id() & {_PLACE_BITS}L AS {_PLACE}")
-    counted = frame.select(F.expr(f"struct(*) AS {_ROW}"), place, size.alias(_SIZE)).where(f"{_PLACE} <= {limit}")
-    return counted.selectExpr(f"CASE WHEN {_PLACE} < {limit} AND {_SIZE} <= {_ROW_BYTES} THEN {_ROW} END AS {_ROW}")
+    place = f"monotonically_increasing_id() & {_PLACE_BITS}L"
+    if isinstance(size, str):
+        rows = frame.selectExpr(f"CASE WHEN {place} < {limit} AND {size} <= {_ROW_BYTES} THEN {row} END AS {_ROW}", f"{place} AS {_PLACE}")
+    else:
+        kept = F.when((size <= _ROW_BYTES) & F.expr(f"{place} < {limit}"), F.expr(row))
+        rows = frame.select(kept.alias(_ROW), F.expr(f"{place} AS {_PLACE}"))
+    return rows.where(f"{_PLACE} <= {limit}")
 
 
 def _table(frame: DataFrame, batches: list[Any]) -> pa.Table:

@@ -71,10 +71,11 @@ def to_staging_types(frame: DataFrame, columns: tuple[StagedColumn, ...], *besid
     """The frame for staging: every column in a type with a binary COPY form, after the expressions `beside`. Expressions are texts: Spark's
     Python columns cost several calls to the JVM each.
     """
-    return frame.selectExpr(*beside, *[f"{_sent(column)} AS {quote_column(column.name)}" for column in columns])
+    return frame.selectExpr(*beside, *[f"{sent_value(column)} AS {quote_column(column.name)}" for column in columns])
 
 
-def _sent(column: StagedColumn) -> str:
+def sent_value(column: StagedColumn) -> str:
+    """The expression of a staged column."""
     name = quote_column(column.name)
     if column is PLACE:  # rows that were not shuffled are in the order of their source
         return "monotonically_increasing_id()"

@@ -95,12 +95,12 @@ class PostgresDeliveryRun(SinkRun[Work]):
         """Stage the columns of a frame, with the statements that will merge them. Rows that cannot be computed twice are held until they
         are staged, in case they turn out to be many.
         """
-        rows, small = to_staging_types(frame, columns), self.small_way.is_open()
-        with hold(rows) if small and not epoch.repeatable else nullcontext():
-            given = self.small_way.collect(rows, columns, key) if small else None
+        small = self.small_way.is_open()
+        with hold(frame) if small and not epoch.repeatable else nullcontext():
+            given = self.small_way.collect(frame, columns, key) if small else None
             if given is not None:
                 return Staged(given.count, Work(self.target.address(), self._ledger, (), statements, blame, given))
-            staged = self._stage_in_tables(rows, column_definitions(columns, key), epoch, statements, blame)
+            staged = self._stage_in_tables(to_staging_types(frame, columns), column_definitions(columns, key), epoch, statements, blame)
         return replace(staged, reads=2 if small and epoch.repeatable else 1)
 
     def _stage_in_tables(

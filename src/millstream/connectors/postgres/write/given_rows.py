@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from millstream.clients.postgres import quote_name
-from millstream.connectors.postgres.write.columns import StagedColumn
+from millstream.connectors.postgres.write.columns import StagedColumn, sent_value
 from millstream.connectors.postgres.write.text_forms import NoTextForm, array_texts
 from millstream.jvm.small_rows import Expectation, collect_small
 from millstream.plan.expressions import quote_column
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import DataFrame
 
 _FIXED_BYTES = 16
 """What a value without a length counts."""
@@ -68,8 +68,9 @@ class SmallWay:
         return self.expectation.small and not self._waiting
 
     def collect(self, frame: DataFrame, columns: tuple[StagedColumn, ...], key: tuple[str, ...]) -> GivenRows | None:
-        """The rows of a frame in staging types. None: they must be staged in tables."""
-        found = collect_small(frame, _size_of(columns), self.expectation)
+        """The rows of a frame. None: they must be staged in tables."""
+        row = ", ".join(f"{sent_value(column)} AS {quote_column(column.name)}" for column in columns)
+        found = collect_small(frame, _size_of(columns), self.expectation, f"struct({row})")
         given = None if found is None else _given(found, columns, key)
         self._waiting = 0 if given else self._pause + 1
         self._pause = 1 if given else min(2 * self._pause, _MOST_PAUSE)
@@ -80,17 +81,14 @@ class SmallWay:
         self.expectation.learn(max(size, rows * _ROW_BYTES))
 
 
-def _size_of(columns: tuple[StagedColumn, ...]) -> Column:
-    """The bytes of a row, about."""
-    from pyspark.sql import functions as F
-
+def _size_of(columns: tuple[StagedColumn, ...]) -> str:
+    """The bytes of a row, about, in Spark's SQL."""
     sized = [column for column in columns if column.staged in {"text", "bytea"} or _is_list(column)]
-    return F.expr(" + ".join([str(_FIXED_BYTES * len(columns)), *(f"coalesce(octet_length({_sized(column)}), 0)" for column in sized)]))
+    return " + ".join([str(_FIXED_BYTES * len(columns)), *(f"coalesce(octet_length({_sized(column)}), 0)" for column in sized)])
 
 
 def _sized(column: StagedColumn) -> str:
-    name = quote_column(column.name)
-    return f"cast({name} AS string)" if _is_list(column) else name
+    return f"cast({sent_value(column)} AS string)" if _is_list(column) else sent_value(column)
 
 
 def _is_list(column: StagedColumn) -> bool:
