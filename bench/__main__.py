@@ -25,7 +25,7 @@ QUESTIONS = (
     "peers",
 )
 KAFKA = ("kafka.source", "kafka.decoding", "kafka.sink", "kafka.latency", "kafka.peers")
-POSTGRES = ("postgres.sink", "postgres.lookups")
+POSTGRES = ("postgres.sink", "postgres.latency", "postgres.lookups")
 
 
 def main() -> None:

@@ -1,13 +1,17 @@
 """A pipeline in a process of its own, that dies where it is told: `postgres_victim.py PIPELINE DEATHS VARIANT`.
 
-`variant` takes away one part of the protocol, for the controls: what it protects from must then be seen to happen.
+`variant` takes away one part of the protocol, for the controls: what it protects from must then be seen to happen. Without one, epochs go
+in turns both ways, with the merge and through staging tables, and the sinks of a group not always the same one. An epoch that is repeated
+may go the other way.
 """
 
 from __future__ import annotations
 
 import os
+import random
 import signal
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,10 +19,12 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
+import psycopg
 from tests.chaos.arena import ordered
 
 from millstream.connectors.postgres.worker import staging
 from millstream.connectors.postgres.write import commit
+from millstream.connectors.postgres.write.given_rows import SmallWay
 from millstream.connectors.postgres.write.ledger import Ledger
 from millstream.engine.engine import SparkEngine
 from millstream.plan.run_options import RunOptions
@@ -50,28 +56,58 @@ def mortal_worker(deaths: str) -> Callable[..., Any]:
 
 
 def mortal_driver(deaths: str) -> Any:
-    merge, commit_works = commit._merge, commit.commit
+    merge, commit_works, collect, sync = commit._merge, commit.commit, SmallWay.collect, psycopg.Pipeline.sync
+
+    def end() -> None:
+        os.kill(os.getpid(), signal.SIGKILL)
 
     def die(point: str) -> None:
         if ordered(deaths, f"driver-{point}"):
-            os.kill(os.getpid(), signal.SIGKILL)
+            end()
+
+    def collected(way: SmallWay, *arguments: Any) -> Any:
+        found = collect(way, *arguments)
+        die("collected")
+        return found
+
+    def synced(pipeline: psycopg.Pipeline) -> None:
+        if ordered(deaths, "driver-sent"):  # somewhere between the first statement and the answer to the commit
+            threading.Timer(random.random() * 0.004, end).start()
+            sync(pipeline)
+            time.sleep(1)
+        sync(pipeline)
 
     def merging(connection: Any, work: Any, epoch: Any) -> None:
         die("claimed")
         merge(connection, work, epoch)
         die("merged")
 
-    def committed(works: Any) -> None:
+    def committed(works: Any, *begin: Any) -> None:
         if ordered(deaths, "server"):  # somebody restarts it meanwhile
             waited = time.monotonic() + 400
             while not ordered(deaths, "restarted") and time.monotonic() < waited:
                 time.sleep(0.02)
         die("staged")
-        commit_works(works)
+        commit_works(works, *begin)
         die("committed")
 
     commit._merge = merging
+    SmallWay.collect = collected  # type: ignore[method-assign]
+    psycopg.Pipeline.sync = synced  # type: ignore[method-assign]
     return committed
+
+
+def take_turns() -> Callable[[SmallWay], bool]:
+    """Whether a sink's next epoch is collected: the first sink every other time, the second one every other two times."""
+    epochs: dict[int, int] = {}
+    first = os.getpid() % 4
+
+    def is_open(way: SmallWay) -> bool:
+        epochs.setdefault(id(way), first)
+        epochs[id(way)] += 1
+        return bool(epochs[id(way)] >> [*epochs].index(id(way)) & 1)
+
+    return is_open
 
 
 def main(pipeline: str, deaths: str, variant: str) -> None:
@@ -81,6 +117,7 @@ def main(pipeline: str, deaths: str, variant: str) -> None:
     if variant == "no_ledger":
         Ledger.claim = lambda self, connection, epoch: True  # type: ignore[method-assign]  # that is the control
         Ledger.read = lambda self, connection, epoch: None  # type: ignore[method-assign]  # that is the control
+    SmallWay.is_open = take_turns() if not variant else lambda _: variant != "no_count"  # type: ignore[method-assign]
     if variant == "no_count":
         commit._require_rows = lambda connection, work, epoch: None  # type: ignore[assignment]  # that is the control
     SparkEngine().run(load_pipeline(Path(pipeline)), RunOptions())

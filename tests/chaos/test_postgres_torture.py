@@ -21,8 +21,8 @@ from millstream.dev.postgres import NAME, Postgres, start_postgres
 
 pytestmark = [pytest.mark.spark, pytest.mark.server, pytest.mark.timeout(2400 + 60 * KILLS)]
 WORKERS = ["worker-copying", "worker-staged"]
-DRIVERS = ["driver-staged", "driver-claimed", "driver-merged", "driver-committed"]
-SAMPLE = [*WORKERS, "driver-claimed", "driver-committed", "server"]
+DRIVERS = ["driver-collected", "driver-staged", "driver-claimed", "driver-merged", "driver-sent", "driver-committed"]
+SAMPLE = [*WORKERS, "driver-collected", "driver-claimed", "driver-sent", "driver-committed", "server"]
 PIPELINE = """
 name: torture
 connections: {{postgres: {{host: 127.0.0.1, port: {port}, database: {name}, user: {name}, password: {name}}}}}
@@ -85,7 +85,7 @@ def arena(tmp_path: Path) -> Iterator[PostgresArena]:
 def test_the_tables_equal_the_changelog(arena: PostgresArena) -> None:
     chance = random.Random(SEED)
     deaths = chosen(chance, SAMPLE, [*WORKERS, *DRIVERS, "server"])
-    rows = 20 * (2 * len(deaths) + 4)
+    rows = 20 * (5 * len(deaths) + 4)
     arena.fill(rows, per_epoch=20)
     for death in deaths:
         arena.progress(chance.randrange(2))

@@ -1,7 +1,8 @@
 """A Postgres table as a sink, exactly once per epoch.
 
-stage:  every task COPYs its rows, in binary, into a staging table of its own attempt.
-commit: one transaction locks the ledger's row, checks that all staged rows are there, merges them, and writes the ledger.
+stage:  the rows of a small epoch are collected; of others every task COPYs its rows, in binary, into a staging table of its own attempt.
+commit: one transaction locks the ledger's row, checks that all staged rows are there, merges them, and writes the ledger. Collected rows
+        are parameters of the merge, on a connection that stays open.
 
 If killed before the transaction commits, the staged rows are garbage and are removed. If killed after, the ledger contains the epoch.
 """
@@ -25,7 +26,6 @@ from millstream.connectors.postgres.write.columns import (
     column_definitions,
     columns_of,
     to_staging_types,
-    with_positions,
 )
 from millstream.connectors.postgres.write.commit import Work
 from millstream.connectors.postgres.write.delivery import PostgresDelivery, PostgresDeliveryRun
@@ -67,8 +67,8 @@ class PostgresSink(PostgresSinkOptions, PostgresDelivery):
     type: ClassVar[str] = "postgres"
     summary: ClassVar[str] = "Write to a Postgres table: append, upsert or replace, exactly once."
     commit_method: ClassVar[str] = (
-        "rows are staged in one table per task attempt; one transaction locks the ledger, checks the counts, merges the rows "
-        "and writes the ledger"
+        "one transaction locks the ledger, merges the rows and writes the ledger; the rows of a small epoch come with the merge, others "
+        "are staged in one table per task attempt, and counted before they are merged"
     )
     example: ClassVar[str] = """
         pg.large_orders:
@@ -122,15 +122,15 @@ class PostgresSinkRun(PostgresDeliveryRun):
         plan = self._plan(frame)
         statements = tuple(plan.merge.statements([row_probe.TABLE]))
         job = row_probe.Trial(self.sink.address().text, plan.definition, statements, tuple(column.name for column in plan.columns))
-        row = F.struct(*[F.col(quote_column(name)) for name in frame.columns]).alias(row_probe.ROW)
+        row = f"struct({', '.join(map(quote_column, frame.columns))}) AS {row_probe.ROW}"
         result = frame.limit(0).withColumn(row_probe.REJECT, F.lit(None).cast("struct<raw: string, error: string>")).schema
         function = row_probe.probe(job)
         with by_value(worker):
-            return to_staging_types(with_positions(frame), plan.columns, row).mapInArrow(function, result)  # type: ignore[arg-type]  # it gets an iterator
+            return to_staging_types(frame, plan.columns, row).mapInArrow(function, result)  # type: ignore[arg-type]  # it gets an iterator
 
     def stage(self, frame: DataFrame, epoch: Epoch) -> Staged[Work]:
         plan, blame = self._plan(frame, epoch.time), partial(self._blame, frame)
-        return self.stage_columns(with_positions(frame), plan.columns, plan.merge.target.wanted.key, epoch, plan.merge.statements, blame)
+        return self.stage_columns(frame, plan.columns, plan.merge.target.wanted.key, epoch, plan.merge.statements, blame)
 
     def _mode(self, columns: Iterable[str]) -> Mode:
         mode = self.sink.mode or ("upsert" if self.context.primary_key else "append")

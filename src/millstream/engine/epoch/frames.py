@@ -98,6 +98,11 @@ class EpochFrames:
         self.collapsed.add(sink.name)
         return last_per_key(rows, key)
 
+    def count_reads(self, sink: SinkNode, reads: int) -> None:
+        """Count the reads of a sink's rows that came after the first."""
+        for _ in range(reads - 1):
+            self._count(sink.name if sink.isolates else sink.inputs[0])
+
     def for_table(self, table: AnyNode) -> DataFrame:
         """The rows that a dynamic table receives in this epoch."""
         rows = self.rows(table.name)

@@ -187,6 +187,7 @@ class EpochLoop:
                 before, rows, run = self.ledgers.entries[sink.name], frames.for_sink(sink), self.lowering.sink(sink)
                 own = replace(own, repeatable=frames.repeatable(sink), before=before, accepts=epoch.accepts)
                 staged.sinks.append(StagedSink(sink, run, run.stage(rows, own), own))
+                frames.count_reads(sink, staged.sinks[-1].staged.reads)
             if not staged.sinks and plan.stateful:
                 frames.run()
             if frames.late:

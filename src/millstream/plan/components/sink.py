@@ -55,6 +55,8 @@ class Staged(Generic[Work]):
     rows: int | None
     """None: the sink cannot count them."""
     work: Work
+    reads: int = 1
+    """How often the rows were computed for it."""
 
 
 def rolled_back(epoch: Epoch, now: str = ", but no longer does") -> Diagnostic:

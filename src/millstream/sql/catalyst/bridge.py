@@ -710,6 +710,11 @@ class Bridge:
         infos = [(int(info.id()), info) for info in self.spark.sparkContext._jsc.sc().getRDDStorageInfo()]
         return {number: int(info.memSize()) + int(info.diskSize()) for number, info in infos if number in ids}
 
+    def complete_observations(self, frame: DataFrame) -> None:
+        """Report what was observed in the plan of a frame. Spark does that itself for queries, and not for jobs below them."""
+        manager = "org$apache$spark$sql$classic$ObservationManager"
+        getattr(self._session.observationManager(), f"{manager}$$tryComplete")(frame._jdf.queryExecution())
+
     def checkpoint_all_ancestors(self) -> None:
         """Jobs of this thread cut the lineage of every held RDD that they compute, and not only of the last one."""
         self.spark.sparkContext.setLocalProperty("spark.checkpoint.checkpointAllMarkedAncestors", "true")

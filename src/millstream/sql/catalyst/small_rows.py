@@ -54,9 +54,11 @@ class SmallRows:
         """What is computed from the rows, in their order, if it is small. None: it must be computed in another way."""
         bridge, limit = Bridge(frame.sparkSession), max(_LEAST_ROWS, _ROWS // self._partitions)
         analysed = bridge.analysed_as_is(frame)
-        if not bridge.is_leaf(analysed):
+        if frame.is_cached or not bridge.is_leaf(analysed):  # a plan that is bound to rows would not read those that are kept
             guarded = _guard(*self.build(frame), limit)
-            return self._receive(guarded._jdf.toArrowBatchRdd(), _schema(guarded))
+            found = self._receive(guarded._jdf.toArrowBatchRdd(), _schema(guarded))
+            bridge.complete_observations(guarded)
+            return found
         planned = next((each for each in self._planned if each.fits(analysed, limit)), None) or self._plan(bridge, analysed, limit)
         return self._receive(planned.bind(bridge, analysed), planned.schema)
 

@@ -89,16 +89,16 @@ class Delivery:
 
     def stage(self, frame: DataFrame, lanes: int) -> Staged[Work | None]:
         plan = self.log.plan(self.epoch.number) if self.epoch.number == self.claim.epoch else None
-        if plan is None and self.epoch.repeatable and self.small.expected:
-            rows = self.small.collect(frame)
-            if rows is not None:
-                return Staged(rows.num_rows, SmallEpoch(in_source_order(rows)))
+        collected = plan is None and self.epoch.repeatable and self.small.expected
+        if collected and (rows := self.small.collect(frame)) is not None:
+            return Staged(rows.num_rows, SmallEpoch(in_source_order(rows)))
         messages, _ = self.small.build(frame)
         if plan is not None:
             return self._again(messages, plan)
         plan = EpochPlan("", min(lanes, self.partitions), 0, self.epoch.digest)
-        stage = self._stage_in_shuffle if self.epoch.repeatable else self._stage_in_files
-        return stage(messages, plan)
+        if not self.epoch.repeatable:
+            return self._stage_in_files(messages, plan)
+        return replace(self._stage_in_shuffle(messages, plan), reads=2 if collected else 1)
 
     def commit(self, work: Work) -> None:
         if isinstance(work, SmallEpoch):

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from millstream.worker.archives import forget_archives
 
-RESULT = "table_name string, row_count bigint, state string, error string"
+RESULT = "table_name string, row_count bigint, state string, error string, size bigint"
 CONVERSION = "22008"
 """A value that binary COPY cannot hold, such as a date before 4713 BC."""
 
@@ -30,6 +30,8 @@ class Attempt(NamedTuple):
     state: str = ""
     """The SQLSTATE of the failure; `?` when the connection failed."""
     error: str = ""
+    size: int = 0
+    """The bytes of its rows."""
 
 
 @dataclass(frozen=True)
@@ -66,26 +68,27 @@ def _stage(job: StagingJob, first: pa.RecordBatch, others: Batches) -> Attempt:
     name = f"{job.prefix}_{uuid.uuid4().hex[:12]}"
     try:
         with adbc.connect(job.address) as connection:
-            rows = _copy(connection.cursor(), job, name, first, others)
+            rows, size = _copy(connection.cursor(), job, name, first, others)
             connection.commit()
     except adbc.Error as error:
         return Attempt(name, 0, failure_state(error), str(error))
-    return Attempt(name, rows)
+    return Attempt(name, rows, size=size)
 
 
-def _copy(cursor: Any, job: StagingJob, name: str, first: pa.RecordBatch, others: Batches) -> int:
-    counted = 0
+def _copy(cursor: Any, job: StagingJob, name: str, first: pa.RecordBatch, others: Batches) -> tuple[int, int]:
+    counted = size = 0
 
     def all_batches() -> Batches:
-        nonlocal counted
+        nonlocal counted, size
         for batch in itertools.chain([first], others):
             counted += batch.num_rows
+            size += batch.nbytes
             yield batch
 
     cursor.execute(f'CREATE UNLOGGED TABLE {job.schema}."{name}" ({job.definition}) WITH (autovacuum_enabled = off)')
     reader = pa.RecordBatchReader.from_batches(first.schema, all_batches())
     cursor.adbc_ingest(name, reader, mode="append", db_schema_name=job.schema[1:-1].replace('""', '"'))
-    return counted
+    return counted, size
 
 
 def failure_state(error: Exception) -> str:
@@ -97,4 +100,4 @@ def failure_state(error: Exception) -> str:
 
 
 def _row(attempt: Attempt) -> pa.RecordBatch:
-    return pa.RecordBatch.from_arrays([pa.array([value]) for value in attempt], ["table_name", "row_count", "state", "error"])
+    return pa.RecordBatch.from_arrays([pa.array([value]) for value in attempt], ["table_name", "row_count", "state", "error", "size"])

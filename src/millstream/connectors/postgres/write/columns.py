@@ -16,7 +16,6 @@ from millstream.errors import Diagnostic, RunError
 from millstream.plan.expressions import quote_column
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame
     from pyspark.sql.types import DataType
 
@@ -58,13 +57,6 @@ PLACE = StagedColumn("_millstream_place", "bigint", "bigint")
 """The column with a row's position in its epoch."""
 
 
-def with_positions(frame: DataFrame) -> DataFrame:
-    """The rows with their positions: rows that were not shuffled are in the order of their source."""
-    from pyspark.sql import functions as F
-
-    return frame.withColumn(PLACE.name, F.monotonically_increasing_id())
-
-
 def columns_of(frame: DataFrame, arrays: Arrays, types: dict[str, str]) -> tuple[StagedColumn, ...]:
     """The columns of a frame."""
     found = tuple(_column(field.name, field.dataType, arrays, types.get(field.name, "")) for field in frame.schema.fields)
@@ -75,19 +67,21 @@ def columns_of(frame: DataFrame, arrays: Arrays, types: dict[str, str]) -> tuple
     return found
 
 
-def to_staging_types(frame: DataFrame, columns: tuple[StagedColumn, ...], *beside: SparkColumn) -> DataFrame:
-    """The frame for the workers: every column in a type with a binary COPY form."""
-    from pyspark.sql import functions as F
+def to_staging_types(frame: DataFrame, columns: tuple[StagedColumn, ...], *beside: str) -> DataFrame:
+    """The frame for staging: every column in a type with a binary COPY form, after the expressions `beside`. Expressions are texts: Spark's
+    Python columns cost several calls to the JVM each.
+    """
+    return frame.selectExpr(*beside, *[f"{sent_value(column)} AS {quote_column(column.name)}" for column in columns])
 
-    def sent(column: StagedColumn) -> SparkColumn:
-        value = F.col(quote_column(column.name))
-        if column.text == "json":
-            value = F.to_json(value, {"ignoreNullFields": "false"})
-        elif column.text == "string":
-            value = value.cast("string")
-        return value.alias(column.name)
 
-    return frame.select(*beside, *[sent(column) for column in columns])
+def sent_value(column: StagedColumn) -> str:
+    """The expression of a staged column."""
+    name = quote_column(column.name)
+    if column is PLACE:  # rows that were not shuffled are in the order of their source
+        return "monotonically_increasing_id()"
+    if column.text == "json":
+        return f"to_json({name}, map('ignoreNullFields', 'false'))"
+    return f"cast({name} AS string)" if column.text == "string" else name
 
 
 def cast(source: str, staged: str, target: str) -> str:

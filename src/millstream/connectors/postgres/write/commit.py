@@ -1,5 +1,5 @@
 """One transaction per epoch: lock the ledger, check that every staged row still exists, merge, write the ledger, drop the staging
-tables.
+tables. The rows of a small epoch come with the merge.
 
 If the connection breaks during the commit, its result is unknown. The query restarts and reads the ledger.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ from millstream.clients.postgres import Address, is_temporary, open_connection, 
 from millstream.connectors.postgres.worker import staging
 from millstream.connectors.postgres.worker.row_probe import ROWS_TO_BLAME, sentence
 from millstream.connectors.postgres.worker.staging import Attempt
+from millstream.connectors.postgres.write.given_rows import GivenRows
 from millstream.connectors.postgres.write.ledger import Ledger
 from millstream.errors import Diagnostic, MillstreamError, RunError, TemporaryError
 from millstream.jvm.job_retry import retry_dead_workers
@@ -38,14 +39,25 @@ class Work:
     """The merge, from these tables."""
     blame: Callable[[], str] = field(repr=False, default=lambda: "")
     """Names the row that the merge fails on."""
+    given: GivenRows | None = None
+    """The rows of a small epoch, which are in no table."""
 
     @property
     def tables(self) -> list[str]:
         return [quote_name(self.ledger.schema, attempt.table) for attempt in self.attempts]
 
     @property
+    def sources(self) -> list[str]:
+        """The table expressions that hold the rows."""
+        return [self.given.source] if self.given else self.tables
+
+    @property
     def rows(self) -> int:
-        return sum(attempt.rows for attempt in self.attempts)
+        return self.given.count if self.given else sum(attempt.rows for attempt in self.attempts)
+
+    def parameters(self, statement: str) -> tuple[str, ...]:
+        """The parameters of a statement of the merge."""
+        return self.given.arrays if self.given and self.given.source in statement else ()
 
 
 def stage(frame: DataFrame, job: staging.StagingJob) -> list[Attempt]:
@@ -78,20 +90,27 @@ def refusal(sink: str, said: str, row: str) -> Diagnostic:
     return Diagnostic("MS116", f"Postgres refuses a row of sink `{sink}`: {said}", detail=row, help=help_)
 
 
-def commit(works: Sequence[tuple[Work, Epoch]]) -> None:
+Transactions = Callable[[Address], "AbstractContextManager[psycopg.Connection[Any]]"]
+"""Opens a transaction at an address."""
+
+
+def commit(works: Sequence[tuple[Work, Epoch]], begin: Transactions = open_connection) -> None:
     """Commit all of them in one transaction."""
     first, _ = works[0]
     _require_one_database(works)
     blamed: Work | None = None
     sink = ""
     try:
-        with open_connection(first.address) as connection:
+        with begin(first.address) as connection:
             for work, epoch in works:
                 blamed, sink = work, epoch.sink
                 if work.ledger.claim(connection, epoch):
                     _merge(connection, work, epoch)
                 _drop(connection, work.tables)
-            blamed = None
+                if work is not works[-1][0]:
+                    _await_answers(connection)
+            if works[-1][0].given is None:  # else the answer to the merge comes with that to the commit
+                blamed = None
     except TemporaryError:
         raise
     except MillstreamError as error:
@@ -112,11 +131,18 @@ def _require_one_database(works: Sequence[tuple[Work, Epoch]]) -> None:
 
 
 def _merge(connection: psycopg.Connection[Any], work: Work, epoch: Epoch) -> None:
-    if work.attempts:
+    import psycopg
+
+    if work.rows:
         _require_rows(connection, work, epoch)
-        for statement in work.statements(work.tables):
-            connection.execute(statement)
+        for statement in work.statements(work.sources):
+            psycopg.RawCursor(connection).execute(statement, work.parameters(statement) or None)
     work.ledger.write(connection, epoch)
+
+
+def _await_answers(connection: psycopg.Connection[Any]) -> None:
+    """Wait until all statements are done: an error belongs to the work that is at it."""
+    connection.execute("SELECT 1").fetchone()
 
 
 def _require_rows(connection: psycopg.Connection[Any], work: Work, epoch: Epoch) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from millstream.clients.postgres import PostgresOptions, open_connection, quote_name, require_client
@@ -12,6 +13,8 @@ from millstream.connectors.postgres.worker.staging import StagingJob
 from millstream.connectors.postgres.write import commit
 from millstream.connectors.postgres.write.columns import StagedColumn, column_definitions, to_staging_types
 from millstream.connectors.postgres.write.commit import Work, discard, give_up, prefix, refuse, stage, sweep
+from millstream.connectors.postgres.write.given_rows import SmallWay
+from millstream.connectors.postgres.write.kept_connections import KeptConnections
 from millstream.connectors.postgres.write.ledger import Ledger
 from millstream.connectors.postgres.write.options import PostgresTarget
 from millstream.errors import RunError, TemporaryError
@@ -42,7 +45,7 @@ class PostgresDelivery(PostgresTarget):
 
 
 class PostgresDeliveryRun(SinkRun[Work]):
-    """Stages rows on the workers, and commits them in one transaction with the ledger."""
+    """Collects the rows of small epochs, stages others on the workers, and commits them in one transaction with the ledger."""
 
     def __init__(self, target: PostgresDelivery, context: NodeContext) -> None:
         super().__init__(context)
@@ -52,6 +55,8 @@ class PostgresDeliveryRun(SinkRun[Work]):
         """Prefixes of the staging tables that this run has made."""
         self._holding: set[str] = set()
         """The queries whose epochs the table holds."""
+        self.small_way = SmallWay()
+        self._kept = KeptConnections()
 
     @property
     def held(self) -> bool:
@@ -87,12 +92,29 @@ class PostgresDeliveryRun(SinkRun[Work]):
         statements: Callable[[Sequence[str]], Iterator[str]],
         blame: Callable[[], str] = lambda: "",
     ) -> Staged[Work]:
-        """Stage the columns of a frame, with the statements that will merge them."""
+        """Stage the columns of a frame, with the statements that will merge them. Rows that cannot be computed twice are held until they
+        are staged, in case they turn out to be many.
+        """
+        small = self.small_way.is_open()
+        with hold(frame) if small and not epoch.repeatable else nullcontext():
+            given = self.small_way.collect(frame, columns, key) if small else None
+            if given is not None:
+                return Staged(given.count, Work(self.target.address(), self._ledger, (), statements, blame, given))
+            staged = self._stage_in_tables(to_staging_types(frame, columns), column_definitions(columns, key), epoch, statements, blame)
+        return replace(staged, reads=2 if small and epoch.repeatable else 1)
+
+    def _stage_in_tables(
+        self,
+        rows: DataFrame,
+        definition: str,
+        epoch: Epoch,
+        statements: Callable[[Sequence[str]], Iterator[str]],
+        blame: Callable[[], str],
+    ) -> Staged[Work]:
         address, schema = self.target.address(), self.target.metadata_schema
         own = f"{prefix(self.context, epoch)}_{self._run_id}"
         self._staged.add(own)
-        job = StagingJob(address.text, quote_name(schema), own, column_definitions(columns, key))
-        attempts = stage(to_staging_types(frame, columns).coalesce(self.target.connections), job)
+        attempts = stage(rows.coalesce(self.target.connections), StagingJob(address.text, quote_name(schema), own, definition))
         work = Work(address, self._ledger, tuple(attempts), statements, blame)
         try:
             refuse(attempts, epoch.sink, address, blame)
@@ -101,13 +123,15 @@ class PostgresDeliveryRun(SinkRun[Work]):
         except RunError:
             give_up(work)
             raise
+        self.small_way.learn(work.rows, sum(attempt.size for attempt in attempts))
         return Staged(work.rows, work)
 
     def commit(self, staged: Staged[Work], epoch: Epoch) -> None:
-        commit.commit([(staged.work, epoch)])
+        self.commit_together([(staged, epoch)])
 
     def commit_together(self, works: Sequence[tuple[Staged[Work], Epoch]]) -> None:
-        commit.commit([(staged.work, epoch) for staged, epoch in works])
+        small = all(staged.work.given for staged, _ in works)
+        commit.commit([(staged.work, epoch) for staged, epoch in works], self._kept.transaction if small else open_connection)
 
     def abort(self, staged: Staged[Work], epoch: Epoch) -> None:
         discard(staged.work)
@@ -116,6 +140,7 @@ class PostgresDeliveryRun(SinkRun[Work]):
         """Remove the staging tables of attempts that no epoch counted: those of workers that died after they had staged. Only this run's:
         another run may have taken over the checkpoint.
         """
+        self._kept.close()
         if not self._staged:
             return
         with open_connection(self.target.address().to(connect_timeout="2")) as connection:
@@ -125,6 +150,16 @@ class PostgresDeliveryRun(SinkRun[Work]):
     @property
     def _ledger(self) -> Ledger:
         return Ledger(self.target.metadata_schema, self.context.pipeline)
+
+
+@contextmanager
+def hold(frame: DataFrame) -> Iterator[None]:
+    """Keep the rows of a frame from their first computation until the end of the body."""
+    frame.persist()
+    try:
+        yield
+    finally:
+        frame.unpersist()
 
 
 @contextmanager
