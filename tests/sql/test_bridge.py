@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql import Observation
+from pyspark.sql import functions as F
 
 from millstream.engine.incremental.steps import CONF
 from millstream.sql.catalyst.bridge import Bridge
@@ -263,3 +265,11 @@ def test_rows_are_leaves(bridge: Bridge) -> None:
     held = [bridge.hold(output, rdd), bridge.hold_copies(output, rdd)]
     assert all(len(rows(bridge, bridge.leaf(output, each))) == 3 for each in held)
     assert sum(bridge.held_sizes({int(rdd.id()) for rdd in held}).values()) > 0
+
+
+def test_observations_of_a_job_below_queries_are_completed(bridge: Bridge) -> None:
+    observation = Observation()
+    frame = bridge.spark.range(5).observe(observation, F.count(F.lit(1)).alias("rows"))
+    bridge.rdd(frame).count()
+    bridge.complete_observations(frame)
+    assert observation.get == {"rows": 5}
