@@ -48,8 +48,8 @@ class KafkaSink(KafkaSinkOptions, Sink):
     """Writes rows as messages of a Kafka topic. By default every row arrives exactly once for readers with
     `isolation.level=read_committed`, even if a worker, the driver or a broker dies; there is no time limit for the restart.
 
-    The rows of an epoch are divided among lanes, by their key; each lane writes in one transaction, together with a marker with the epoch's
-    number. An epoch is atomic per lane, and the messages of a key keep their order. The markers are the offsets of the consumer group
+    A small epoch is one transaction, together with a marker with the epoch's number. The rows of a large one are divided among lanes, by
+    their key, and each lane writes in one transaction: such an epoch is atomic per lane. The messages of a key keep their order. The markers are the offsets of the consumer group
     `millstream.<pipeline>.<sink>.<query>`: do not change it. A run claims the lanes when it starts: of two copies of a pipeline the older
     one stops.
     A key goes to the partition that Java's clients would choose. When the topic gets more partitions, they are used from the next start on
@@ -58,8 +58,8 @@ class KafkaSink(KafkaSinkOptions, Sink):
 
     summary: ClassVar[str] = "Write messages to a Kafka topic, exactly once."
     commit_method: ClassVar[str] = (
-        "one transaction per lane, with the epoch's number and digest as an offset of a consumer group; a lane that shows them "
-        "is not written again. Readers need `read_committed`; with `guarantee: at_least_once` Spark's own writer is used"
+        "one transaction for a small epoch, one per lane for others, with the epoch's number and digest as an offset of a consumer group; "
+        "what shows them is not written again. Readers need `read_committed`; with `guarantee: at_least_once` Spark's own writer is used"
     )
     example: ClassVar[str] = """
         alerts:
