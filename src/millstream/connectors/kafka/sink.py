@@ -49,9 +49,9 @@ class KafkaSink(KafkaSinkOptions, Sink):
     `isolation.level=read_committed`, even if a worker, the driver or a broker dies; there is no time limit for the restart.
 
     A small epoch is one transaction, together with a marker with the epoch's number. The rows of a large one are divided among lanes, by
-    their key, and each lane writes in one transaction: such an epoch is atomic per lane. The messages of a key keep their order. The markers are the offsets of the consumer group
-    `millstream.<pipeline>.<sink>.<query>`: do not change it. A run claims the lanes when it starts: of two copies of a pipeline the older
-    one stops.
+    their key, and each lane writes in one transaction: such an epoch is atomic per lane. The messages of a key keep their order. The
+    markers are the offsets of the consumer group `millstream.<pipeline>.<sink>.<query>`: do not change it. A run claims the lanes when it
+    starts: of two copies of a pipeline the older one stops.
     A key goes to the partition that Java's clients would choose. When the topic gets more partitions, they are used from the next start on
     (or when the client refreshes its metadata, within minutes), and keys move: their order holds before and after the change.
     """

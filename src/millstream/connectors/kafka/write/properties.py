@@ -30,7 +30,7 @@ def producer_properties(sink: KafkaSink, limit: int = _USUAL) -> dict[str, Any]:
         "message.max.bytes": max(limit, _USUAL) + _ROOM,
         "transaction.timeout.ms": sink.transaction_timeout.milliseconds,
         "delivery.report.only.error": True,
-        "metadata.recovery.strategy": "none",  # librdkafka 2.11 and later: an open transactional producer hangs when its only broker restarts
+        "metadata.recovery.strategy": "none",  # else an open transactional producer waits for ever after its only broker restarts
         "topic.metadata.propagation.max.ms": 5000,  # the topic existed at the start: do not wait for a deleted one
         **sink.producer,
     }
