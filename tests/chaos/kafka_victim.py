@@ -80,7 +80,7 @@ def main(pipeline: str, deaths: str, variant: str) -> None:
     lanes.reach_point = mortal(deaths, os.getpid())  # type: ignore[assignment]  # that is the test
     sink.KafkaSinkRun.commit = dying_after_commit(deaths)  # type: ignore[method-assign]  # that is the test
     if "no_marker" in variant:
-        lanes.judge = lane_fencing.weigh = no_marker
+        lanes.check_own_marker = lane_fencing.check_marker = no_marker
     if variant == "either_way":
         SmallRows.collect = either_way(pipeline)  # type: ignore[method-assign]  # that is the test
     if "large" in variant:

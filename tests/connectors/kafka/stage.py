@@ -85,8 +85,9 @@ class Stage:
         return ordered and sorted(row["n"] for row in self.rows()) == list(range(self.count))
 
     def group(self) -> str:
-        """The group that holds the markers."""
+        """The group that holds the markers of the lanes; that of small epochs has another one."""
         names = [each.group_id for each in self.kafka.admin.list_consumer_groups().result(20).valid if ".out." in each.group_id]
+        names = [name for name in names if not name.endswith(".small")]
         (name,) = [name for name in names if any(topic == self.target for topic, _ in self.kafka.group(name))]
         return str(name)
 

@@ -12,7 +12,7 @@ from tests.servers.kafka import Cluster
 from millstream.connectors.kafka.sink import KafkaSink
 from millstream.connectors.kafka.worker import lanes
 from millstream.connectors.kafka.worker.lanes import LaneJob
-from millstream.connectors.kafka.worker.producers import Writer
+from millstream.connectors.kafka.worker.producers import SMALL, Writer
 from millstream.connectors.kafka.write.properties import producer_properties
 from millstream.dev.kafka import start_broker
 
@@ -28,11 +28,11 @@ def test_an_open_writer_goes_on_after_a_restart() -> None:
         cluster, group = Cluster(broker), f"g{uuid.uuid4().hex[:6]}"
         topic = cluster.topic(4)
         client = producer_properties(KafkaSink(topic=topic, bootstrap_servers=cluster.address))
-        writer = Writer(client, group, "small")
+        writer = Writer(client, group, SMALL)
         for epoch in range(4):
             if epoch == 2:
                 broker.kill()
                 broker.start()
-            job = LaneJob(client, group, topic, epoch, "digest", "run", whole=True, seconds=30)
-            assert lanes.write(job, 0, writer, rows(str(epoch).encode())).outcome == "done"
+            job = LaneJob(client, group, topic, epoch, "digest", "run", seconds=30)
+            assert lanes.write(job, writer, rows(str(epoch).encode())).outcome == "done"
         assert [message.value() for message in cluster.messages(topic)] == [b"0", b"1", b"2", b"3"]

@@ -14,7 +14,8 @@ from tests.servers.kafka import Cluster
 from millstream.connectors.kafka.sink import KafkaSink
 from millstream.connectors.kafka.worker import lanes
 from millstream.connectors.kafka.worker.lanes import LaneJob
-from millstream.connectors.kafka.worker.producers import Writer
+from millstream.connectors.kafka.worker.producers import SMALL, Writer, transactional_id
+from millstream.connectors.kafka.write.lane_fencing import claim_lanes, writer_of_small_epochs
 from millstream.connectors.kafka.write.properties import producer_properties
 from millstream.connectors.kafka.write.target import markers
 
@@ -68,6 +69,13 @@ def test_an_older_owner_cannot_commit(kafka: Cluster, job: LaneJob, monkeypatch:
     assert [message.value() for message in kafka.messages(job.topic)] == [b"new"]
 
 
+def other_writer(job: LaneJob) -> Writer:
+    """A writer of lane 0 whose transactional id is its own."""
+    writer = Writer(job.client, uuid.uuid4().hex, 0)
+    writer.group = job.group
+    return writer
+
+
 def test_without_fencing_an_older_owner_commits_too(kafka: Cluster, job: LaneJob, monkeypatch: pytest.MonkeyPatch) -> None:
     """The control: the transactional id that owners share is what makes the older one fail."""
     overtaken = []
@@ -75,11 +83,22 @@ def test_without_fencing_an_older_owner_commits_too(kafka: Cluster, job: LaneJob
     def overtake(reached: str, lane: int) -> None:
         if reached == "producing" and not overtaken:
             overtaken.append(lane)
-            assert lanes.write(job, 0, Writer(job.client, job.group, uuid.uuid4().hex), rows(b"new")).outcome == "done"
+            assert lanes.write(job, other_writer(job), rows(b"new")).outcome == "done"
 
     monkeypatch.setattr(lanes, "reach_point", overtake)
-    assert lanes.write(job, 0, Writer(job.client, job.group, "another"), rows(b"old")).outcome == "done"
+    assert lanes.write(job, other_writer(job), rows(b"old")).outcome == "done"
     assert len(kafka.messages(job.topic)) == 2
+
+
+@pytest.mark.parametrize("lane", [SMALL, 0])
+def test_a_claim_that_is_overtaken_fails(job: LaneJob, monkeypatch: pytest.MonkeyPatch, lane: int) -> None:
+    def overtake(reached: str, at: int) -> None:
+        if (reached, at) == ("claiming", lane):
+            Producer({**job.client, "transactional.id": transactional_id(job.group, lane)}).init_transactions(20)
+
+    monkeypatch.setattr(lanes, "reach_point", overtake)
+    found = {each.lane: each.outcome for each in claim_lanes(job, 1, writer_of_small_epochs(job))}
+    assert found == {SMALL: "done", 0: "done", lane: "fenced"}
 
 
 def test_a_message_that_the_topic_refuses_is_told(kafka: Cluster, job: LaneJob) -> None:

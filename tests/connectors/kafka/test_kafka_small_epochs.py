@@ -12,7 +12,7 @@ from tests.connectors.kafka.stage import Stage, only_large, stage
 
 from millstream.connectors.kafka.sink import KafkaSinkRun
 from millstream.connectors.kafka.worker import lanes
-from millstream.connectors.kafka.worker.producers import Writer
+from millstream.connectors.kafka.worker.producers import SMALL, Writer
 from millstream.connectors.kafka.write import delivery, lane_fencing, publisher
 from millstream.connectors.kafka.write.lane_fencing import writer_of_small_epochs
 
@@ -21,7 +21,7 @@ __all__ = ["stage"]
 
 
 @contextmanager
-def ending_at(point: str, monkeypatch: pytest.MonkeyPatch, lane: int = 0) -> Iterator[None]:
+def ending_at(point: str, monkeypatch: pytest.MonkeyPatch, lane: int = SMALL) -> Iterator[None]:
     """The first attempt of the body that reaches the point ends there, as if the driver had died."""
 
     def passing(reached: str, at: int) -> None:
@@ -68,7 +68,7 @@ def test_without_the_marker_rows_come_twice(stage: Stage, monkeypatch: pytest.Mo
     stage.go(10)
     with ending_at("committed", monkeypatch):
         stage.code(20)
-    monkeypatch.setattr(lane_fencing, "weigh", lambda *_: None)
+    monkeypatch.setattr(lane_fencing, "check_marker", lambda *_: None)
     stage.go(0)
     assert sorted(row["n"] for row in stage.rows()) == sorted([*range(30), *range(10, 30)])
 
@@ -77,13 +77,13 @@ def test_the_writer_is_opened_once_for_many_epochs(stage: Stage, monkeypatch: py
     opened, small = [], spy(monkeypatch, "publish_whole")
     create = Writer.__init__
 
-    def counting(self: Writer, client: Any, group: str, name: str) -> None:
-        opened.append(name)
-        create(self, client, group, name)
+    def counting(self: Writer, client: Any, group: str, lane: int) -> None:
+        opened.append(lane)
+        create(self, client, group, lane)
 
     monkeypatch.setattr(Writer, "__init__", counting)
     stage.go(140)
-    assert sorted(opened) == ["0", "1", "2", "3", "small"] and len(small) == 5
+    assert sorted(opened) == [SMALL, 0, 1, 2, 3] and len(small) == 5
     assert stage.once()
 
 

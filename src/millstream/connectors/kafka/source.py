@@ -147,21 +147,21 @@ class KafkaSourceRun(SourceRun):
             require_same(admin, topics, context, source.on_data_loss)
             mode = source.mode
             ends = pin_ends(context.storage, admin, topics, mode.until, context.name) if isinstance(mode, BoundedMode) else None
-        options = {**spark_options(source), **pace(source), **start_options(source.starting_offsets, topics)}
+        options = {**spark_options(source, context), **pace(source), **start_options(source.starting_offsets, topics)}
         frame = spark.readStream.format("kafka").options(**options).load()
         return self._rows(before(frame, ends) if ends is not None else frame, topics)
 
     def table(self, spark: SparkSession) -> DataFrame:
         with self._admin(spark) as admin:
             topics = self._topics(admin)
-        options = {**spark_options(self.source), **start_options(self.source.starting_offsets, topics)}
+        options = {**spark_options(self.source, self.context), **start_options(self.source.starting_offsets, topics)}
         return self._rows(spark.read.format("kafka").options(**options).load(), topics)
 
     def find_reject(self, spark: SparkSession, start: Any, end: Any) -> str:
         with self._admin(spark) as admin:
             topics = self._topics(admin)
         begin = {"startingOffsets": offsets.format_offset(start)} if start else start_options(self.source.starting_offsets, topics)
-        options = {**spark_options(self.source), **begin, "endingOffsets": offsets.format_offset(end)}
+        options = {**spark_options(self.source, self.context), **begin, "endingOffsets": offsets.format_offset(end)}
         frame = spark.read.format("kafka").options(**options).load()
         return first_bad(self.source, frame, self.context, list(topics), self._unknown)
 

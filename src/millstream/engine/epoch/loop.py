@@ -126,7 +126,7 @@ class EpochLoop:
         plan, held, begun = epoch.plan, [], False
         for sink in plan.sinks:
             self.status.current_node, run = sink.name, self.lowering.sink(sink)
-            own = self.ledgers.epoch_of(sink, epoch.number, epoch.entry.digest, epoch.clock)
+            own = self._epoch_of(sink, epoch)
             held.append(self._needs_nothing(sink, own))
             begun = begun or (isinstance(run, BeginsEpochs) and run.has_begun(own))
         self.status.current_node = ""
@@ -139,6 +139,10 @@ class EpochLoop:
             self.recorder.warn(
                 f"query `{plan.name}`: no sink holds any of epoch {epoch.number}, so it is read with its files as they are now: {files}"
             )
+
+    def _epoch_of(self, sink: SinkNode, epoch: PlannedEpoch) -> Epoch:
+        own = self.ledgers.epoch_of(sink, epoch.number, epoch.entry.digest, epoch.clock)
+        return replace(own, planned_before=epoch.number == self.repetition.epoch)
 
     def _needs_nothing(self, sink: SinkNode, epoch: Epoch) -> bool:
         """Whether the target already holds the epoch, or does not lack it in a redelivery."""
@@ -178,7 +182,7 @@ class EpochLoop:
         with staged.aborting():
             for sink in plan.sinks:
                 self.status.current_node = sink.name
-                own = self.ledgers.epoch_of(sink, epoch.number, epoch.entry.digest, epoch.clock)
+                own = self._epoch_of(sink, epoch)
                 if self._needs_nothing(sink, own):
                     staged.skipped.append(sink.name)
                     continue

@@ -84,6 +84,8 @@ class Lowering:
     """Node → the SQL that it last passed to Spark, so that a failure can be attributed to its node."""
     dry: bool = False
     """Whether the plan is only analysed."""
+    real_time: bool = False
+    """Whether the pipeline runs in real-time mode."""
     examined: dict[str, Component] = field(default_factory=dict)
     """Node → the component whose plan was analysed. A half-done epoch of an earlier plan may have another component."""
     nondeterministic: dict[str, bool] = field(default_factory=dict)
@@ -338,6 +340,7 @@ class Lowering:
             whole_rows=bool(node.inputs) and self.whole_rows.issuperset(node.inputs),
             event_times=event_times or {},
             dry=self.dry,
+            real_time=self.real_time,
             pipeline=self.checkpoint.pipeline,
             find_key=lambda: node.options.primary_key or self._input_key(node),
             record_sql=lambda text: self.statements.setdefault(node.name, []).append(text),

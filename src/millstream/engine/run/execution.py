@@ -128,6 +128,7 @@ class Execution:
             topology.functions,
             self._runs,
             self._store,
+            real_time=isinstance(topology.settings.trigger, RealTime),
         )
         self._source_commits = SourceCommits(topology, self._all_plans, lowering, self._recorder, self._redact)
         services = RunServices(

@@ -53,6 +53,8 @@ class NodeContext:
     """Whether the changes of the inputs are whole rows: an update is a delete of the old row and an insert of the new one."""
     dry: bool = False
     """Whether the plan is only analysed: nothing may be created or written."""
+    real_time: bool = False
+    """Whether the pipeline runs in real-time mode."""
     pipeline: str = ""
     """The pipeline's name."""
     find_key: Callable[[], tuple[str, ...]] = field(default=_no_key, repr=False, compare=False)

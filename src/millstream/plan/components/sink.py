@@ -44,6 +44,8 @@ class Epoch:
     """Whether computing its rows again gives the same rows. If unknown, false."""
     accepts: bool = False
     """Whether a repeated epoch may have other rows."""
+    planned_before: bool = False
+    """Whether an earlier start planned it, so that an attempt may have written it."""
     before: LedgerEntry | None = None
     """The target's last known ledger entry in this run. An older one would mean that the target was rolled back."""
 

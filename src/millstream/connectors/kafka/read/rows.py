@@ -20,10 +20,20 @@ if TYPE_CHECKING:
     from millstream.connectors.kafka.source import KafkaSource
 
 
-def spark_options(source: KafkaSource) -> dict[str, str]:
+_FETCH_WAIT_MS = "1"
+"""How long a broker may hold back an answer without messages. Spark asks for the offsets of a partition after each fetch, on the same
+connection, and the broker answers in order: behind a fetch that waits for new messages. Kafka's default, 500 ms, would be the time of a
+task. Nothing polls in between: tasks fetch only messages that are known to exist."""
+_REAL_TIME_WAIT_MS = "20"
+"""As above. A task in real-time mode does poll all the time, and only the end of an epoch waits."""
+
+
+def spark_options(source: KafkaSource, context: NodeContext) -> dict[str, str]:
     """The options of Spark's connector, without the start."""
+    wait = _REAL_TIME_WAIT_MS if context.real_time else _FETCH_WAIT_MS
     chosen = {"subscribePattern": source.pattern} if source.pattern else {"subscribe": source.topic or ",".join(source.topics)}
     options = {"failOnDataLoss": str(source.on_data_loss == "fail").lower(), "kafka.isolation.level": "read_committed", **chosen}
+    options["kafka.fetch.max.wait.ms"] = wait
     options |= {f"kafka.{name}": value for name, value in {**source.consumer, **source.client()}.items()}
     if source.include_metadata or source.filter or source.operation_header or source.trace_context:
         options["includeHeaders"] = "true"

@@ -1,12 +1,11 @@
-"""Writes rows in one transaction, with a marker that contains the epoch: those of one lane on a worker, or all of a small epoch on the
-driver.
+"""Writes the rows of one lane in one transaction, with a marker that contains the epoch.
 
 The order is the proof. Opening a writer fences every earlier owner of its transactional id and ends its transaction; the marker is read
 after that, so it shows what was committed before; a later owner makes this commit fail. So at most one commit per lane and epoch succeeds.
 After an attempt that was killed, is late, or has an unknown result, the next one does the same: open, read the marker, skip or write.
 The marker is the lane's offset in a consumer group of the sink: the epoch plus one, with the epoch's digest and the run's name as metadata.
-A small epoch is one transaction, so its marker, which is that of lane 0, says `whole`: every row of the epoch is there. Its writer has a
-transactional id of its own and stays open beside the lanes.
+The lanes 0, 1, … divide the rows of a large epoch, and workers write them. The lane `SMALL` has all rows of a small epoch, and the driver
+writes it: its marker shows that the whole epoch is there. It has a transactional id and a marker of its own, as every lane.
 A failure is returned as a row, not raised as an exception. This package is pickled to the workers.
 """
 
@@ -19,12 +18,11 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from millstream.connectors.kafka.worker.producers import Writer, keep, retry_step, reuse
+from millstream.connectors.kafka.worker.producers import Writer, keep, marker_partition, retry_step, reuse
 from millstream.worker.archives import forget_archives
 
 OUTCOME = "lane int, outcome string, rows long, detail string"
 _FENCED = {"_FENCED", "INVALID_PRODUCER_EPOCH", "PRODUCER_FENCED", "INVALID_PRODUCER_ID_MAPPING"}
-_WHOLE = "whole"
 _MARK_SECONDS = 10
 _REFUSED = ("AUTHORIZATION_FAILED", "MSG_SIZE_TOO_LARGE", "RECORD_LIST_TOO_LARGE", "INVALID_RECORD", "INVALID_TRANSACTION_TIMEOUT")
 
@@ -46,15 +44,11 @@ class LaneJob:
     """Lane → the minimum epoch that its marker must show."""
     required: frozenset[int] = frozenset()
     """Lanes whose marker must exist."""
-    whole: bool = False
-    """Whether one transaction has all rows of the epoch."""
     seconds: float = 60
 
 
 class LaneOutcome(NamedTuple):
-    """The result of a lane: `done`, `held` (already committed), `whole` (committed with all other rows of the epoch), `fenced`, `later`
-    (Kafka does not answer), or a permanent failure.
-    """
+    """The result of a lane: `done`, `held` (already committed), `fenced`, `later` (Kafka does not answer), or a permanent failure."""
 
     lane: int
     outcome: str
@@ -63,7 +57,7 @@ class LaneOutcome(NamedTuple):
 
     @property
     def is_committed(self) -> bool:
-        return self.outcome in {"done", "held", "whole"}
+        return self.outcome in {"done", "held"}
 
 
 class Marker(NamedTuple):
@@ -72,8 +66,6 @@ class Marker(NamedTuple):
     epoch: int
     digest: str
     run: str
-    whole: bool = False
-    """Whether the transaction had all rows of the epoch."""
 
 
 def publish(job: LaneJob) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
@@ -94,21 +86,21 @@ def publish(job: LaneJob) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.Re
 
 def send(job: LaneJob, lane: int, batches: Iterator[pa.RecordBatch]) -> LaneOutcome:
     """Write a lane's rows on a worker, which keeps the writer for the next epoch."""
-    writer = reuse(job.client, job.group, lane, job.expected) or Writer(job.client, job.group, str(lane))
-    found = write(job, lane, writer, batches)
+    writer = reuse(job.client, job.group, lane, job.expected) or Writer(job.client, job.group, lane)
+    found = write(job, writer, batches)
     if found.outcome == "done":
-        keep(writer, lane, job.epoch)
+        keep(writer, job.epoch)
     return found
 
 
-def write(job: LaneJob, lane: int, writer: Writer, batches: Iterator[pa.RecordBatch]) -> LaneOutcome:
+def write(job: LaneJob, writer: Writer, batches: Iterator[pa.RecordBatch]) -> LaneOutcome:
     """Write rows, unless they are already committed. After a failure the writer must not be used again: its transaction may be open."""
     from confluent_kafka import KafkaException
 
     try:
-        return _open(job, lane, writer) or LaneOutcome(lane, "done", _transaction(job, lane, writer, batches))
+        return _open(job, writer) or LaneOutcome(writer.lane, "done", _transaction(job, writer, batches))
     except KafkaException as error:
-        return failure(lane, error.args[0], writer.failed)
+        return failure(writer.lane, error.args[0], writer.failed)
 
 
 def marker(job: LaneJob, lane: int, group: Any) -> Marker | None:
@@ -116,30 +108,29 @@ def marker(job: LaneJob, lane: int, group: Any) -> Marker | None:
     from confluent_kafka import KafkaException, TopicPartition
 
     def ask() -> Any:
-        (place,) = group.committed([TopicPartition(job.topic, lane)], timeout=job.seconds)
+        (place,) = group.committed([TopicPartition(job.topic, marker_partition(lane))], timeout=job.seconds)
         if place.error is not None:  # a missing answer does not mean a missing marker
             raise KafkaException(place.error)
         return place
 
     place = retry_step(job.seconds, ask)
-    digest, _, owner = str(place.metadata or "").partition(" ")
-    run, _, extent = owner.partition(" ")
-    return Marker(place.offset - 1, digest, run, extent == _WHOLE) if place.offset >= 0 else None
+    digest, _, run = str(place.metadata or "").partition(" ")
+    return Marker(place.offset - 1, digest, run) if place.offset >= 0 else None
 
 
-def judge(job: LaneJob, lane: int, held: Marker | None) -> LaneOutcome | None:
+def check_own_marker(job: LaneJob, lane: int, held: Marker | None) -> LaneOutcome | None:
     """The consequence of a marker once the lanes are claimed; None: the rows must be written."""
     if held is not None and held.run != job.run:
         return LaneOutcome(lane, "taken", detail=f"the lane was claimed by another run, at epoch {held.epoch}")
-    return weigh(job, lane, held)
+    return check_marker(job, lane, held)
 
 
-def weigh(job: LaneJob, lane: int, held: Marker | None) -> LaneOutcome | None:
+def check_marker(job: LaneJob, lane: int, held: Marker | None) -> LaneOutcome | None:
     """The consequence of a marker of any run."""
     if held is None:
         return LaneOutcome(lane, "missing", detail="the marker is gone") if lane in job.required else None
     if held.epoch == job.epoch and held.digest == job.digest:
-        return LaneOutcome(lane, "whole" if held.whole else "held")
+        return LaneOutcome(lane, "held")
     if held.epoch >= job.epoch:
         return LaneOutcome(lane, "history", detail=f"epoch {held.epoch} is there{', with other rows' if held.epoch == job.epoch else ''}")
     if held.epoch < job.expected.get(lane, -1):
@@ -152,12 +143,11 @@ def reach_point(point: str, lane: int) -> None:
     """A hook at the points where an attempt can die; tests replace it."""
 
 
-def mark(job: LaneJob, lane: int, writer: Writer, held: Marker) -> None:
+def mark(job: LaneJob, writer: Writer, held: Marker) -> None:
     """Add the marker to the transaction."""
     from confluent_kafka import TopicPartition
 
-    metadata = f"{held.digest} {held.run} {_WHOLE}" if held.whole else f"{held.digest} {held.run}"
-    place = TopicPartition(job.topic, lane, held.epoch + 1, metadata=metadata)
+    place = TopicPartition(job.topic, marker_partition(writer.lane), held.epoch + 1, metadata=f"{held.digest} {held.run}")
 
     def add() -> None:
         writer.producer.poll(0)
@@ -180,28 +170,28 @@ def failure(lane: int, error: Any, failed: list[str]) -> LaneOutcome:
     return LaneOutcome(lane, "fenced" if _FENCED & set(names) else "later", detail=said)
 
 
-def _open(job: LaneJob, lane: int, writer: Writer) -> LaneOutcome | None:
+def _open(job: LaneJob, writer: Writer) -> LaneOutcome | None:
     """Open the writer: no other owner can commit after this. None: there is something to write."""
     if writer.is_open:
-        reach_point("opened", lane)
+        reach_point("opened", writer.lane)
         return None
     with writer.open_consumer() as consumer:
         writer.producer.init_transactions(job.seconds)
-        reach_point("opened", lane)
-        found = judge(job, lane, marker(job, lane, consumer))
+        reach_point("opened", writer.lane)
+        found = check_own_marker(job, writer.lane, marker(job, writer.lane, consumer))
     writer.is_open = found is None
     return found
 
 
-def _transaction(job: LaneJob, lane: int, writer: Writer, batches: Iterator[pa.RecordBatch]) -> int:
+def _transaction(job: LaneJob, writer: Writer, batches: Iterator[pa.RecordBatch]) -> int:
     writer.producer.begin_transaction()
     rows = 0
     for batch in batches:
         writer.send(job.topic, batch)
         rows += batch.num_rows
-        reach_point("producing", lane)
-    mark(job, lane, writer, Marker(job.epoch, job.digest, job.run, job.whole))
-    reach_point("produced", lane)
+        reach_point("producing", writer.lane)
+    mark(job, writer, Marker(job.epoch, job.digest, job.run))
+    reach_point("produced", writer.lane)
     commit(job, writer)
-    reach_point("committed", lane)
+    reach_point("committed", writer.lane)
     return rows

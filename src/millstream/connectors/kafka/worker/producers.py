@@ -13,32 +13,34 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import partial
 from types import ModuleType
 from typing import Any
 
 import pyarrow as pa
 
+SMALL = -1
+"""The lane of small epochs: one transaction has all rows of the epoch."""
 _HOME = "_millstream_lanes"
 _DRAIN_SECONDS = 0.005
 
 
 class Writer:
-    """A transactional producer: that of a lane, or of small epochs."""
+    """The transactional producer of a lane."""
 
-    def __init__(self, client: Mapping[str, Any], group: str, name: str) -> None:
+    def __init__(self, client: Mapping[str, Any], group: str, lane: int) -> None:
         from confluent_kafka import Producer
 
-        self.client, self.group = client, group
-        self.failed: list[str] = []
+        self.client, self.group, self.lane = client, group, lane
+        self._errors: list[Any] = []
         """What the broker said of messages that it did not take."""
-        self._refusal: Any = None
         self.is_open = False
         """Whether it owns its transactional id, and the marker allows it to write."""
         self.epoch = -1
         """The last epoch that a worker committed with it."""
         self.metadata: Any = None
         """The consumer group of the markers, as the client represents it."""
-        own = {"transactional.id": f"{group}.{name}", "on_delivery": self._on_delivery}
+        own = {"transactional.id": transactional_id(group, lane), "on_delivery": partial(_record_error, self._errors)}
         self.producer = Producer({**client, **own}, logger=_silent_logger())
 
     @contextmanager
@@ -46,7 +48,9 @@ class Writer:
         """A consumer that can read the marker."""
         from confluent_kafka import Consumer
 
-        consumer = Consumer({**_consumer_properties(self.client), "group.id": self.group, "enable.auto.commit": False})
+        consumer = Consumer(
+            {**_consumer_properties(self.client), "group.id": marker_group(self.group, self.lane), "enable.auto.commit": False}
+        )
         try:
             self.metadata = consumer.consumer_group_metadata()
             yield consumer
@@ -71,8 +75,13 @@ class Writer:
         """Raise if the broker has refused a message."""
         from confluent_kafka import KafkaException
 
-        if self.failed:
-            raise KafkaException(self._refusal)
+        if self._errors:
+            raise KafkaException(self._errors[-1])
+
+    @property
+    def failed(self) -> list[str]:
+        """The names of the errors of messages that were not taken."""
+        return [error.name() for error in self._errors]
 
     def abort(self, seconds: float) -> None:
         """End a transaction that cannot be committed: readers of committed messages wait for open ones."""
@@ -81,16 +90,25 @@ class Writer:
         with suppress(KafkaException):
             self.producer.abort_transaction(seconds)
 
-    def _on_delivery(self, error: Any, _: Any) -> None:
-        if error:
-            self._refusal = error
-            self.failed.append(error.name())
+
+def transactional_id(group: str, lane: int) -> str:
+    return f"{group}.{'small' if lane == SMALL else lane}"
 
 
-def keep(writer: Writer, lane: int, epoch: int) -> None:
-    """Keep the writer for the lane's next epoch."""
+def marker_group(group: str, lane: int) -> str:
+    """The consumer group of the lane's marker."""
+    return transactional_id(group, SMALL) if lane == SMALL else group
+
+
+def marker_partition(lane: int) -> int:
+    """The partition whose offset in that group is the lane's marker."""
+    return max(lane, 0)
+
+
+def keep(writer: Writer, epoch: int) -> None:
+    """Keep the writer for its lane's next epoch."""
     writer.epoch = epoch
-    _writers()[writer.group, lane] = writer
+    _writers()[writer.group, writer.lane] = writer
 
 
 def reuse(client: Mapping[str, Any], group: str, lane: int, expected: Mapping[int, int]) -> Writer | None:
@@ -122,6 +140,12 @@ def _writers() -> dict[tuple[str, int], Writer]:
     home = sys.modules.setdefault(_HOME, ModuleType(_HOME))
     found: dict[tuple[str, int], Writer] = vars(home).setdefault("writers", {})
     return found
+
+
+def _record_error(errors: list[Any], error: Any, _: Any) -> None:
+    """Called by the client for each message. It must not refer to the writer, which would not end then."""
+    if error:
+        errors.append(error)
 
 
 def _silent_logger() -> logging.Logger:

@@ -9,14 +9,16 @@ Rows that must not be computed twice are always written to files, which tell how
 
 from __future__ import annotations
 
+import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from millstream.connectors.kafka.worker.lanes import LaneJob
+from millstream.connectors.kafka.worker.producers import SMALL
 from millstream.connectors.kafka.write.encoding import in_lanes, in_order
 from millstream.connectors.kafka.write.epoch_log import EpochLog, EpochPlan
 from millstream.connectors.kafka.write.lane_fencing import claim_lanes, writer_of_small_epochs
@@ -77,24 +79,25 @@ class Delivery:
         """The markers show what must not be written again; only the log, or the marker of a small epoch, shows that no row is missing.
         Afterwards the lanes belong to this run.
         """
-        done, plan = self.log.done(), self.log.plan(self.epoch.number)
+        plan = self.log.plan(self.epoch.number)
         number, digest = max(markers(self.reading, self.group, self.topic, self.partitions).values(), default=(-1, ""))
         if number > self.epoch.number or (number == self.epoch.number and digest != self.epoch.digest):
             return LedgerEntry(number, digest)
-        used = [lane + 1 for lane in done.expected_epochs()]
-        if self._claim(max(min(lanes, self.partitions), plan.lanes if plan else 0, *used), repeated=plan is not None):
-            self.log.finish(self.epoch.number, self.epoch.digest, [0], whole=True)
+        if self._claim(self._count(lanes, plan), plan, repeated=plan is not None or self.epoch.planned_before):
+            self.log.finish(self.epoch.number, self.epoch.digest, [SMALL], whole=True)
         done = self.log.done()
         return LedgerEntry(done.epoch, done.digest) if done.epoch >= 0 else None
 
     def stage(self, frame: DataFrame, lanes: int) -> Staged[Work | None]:
+        if time.time() - self.claim.at > _DAY:  # Kafka deletes markers after days
+            self._claim(self._count(lanes, None), None, repeated=False)
         plan = self.log.plan(self.epoch.number) if self.epoch.number == self.claim.epoch else None
         collected = plan is None and self.epoch.repeatable and self.small.expected
         if collected and (rows := self.small.collect(frame)) is not None:
             return Staged(rows.num_rows, SmallEpoch(in_source_order(rows)))
         messages, _ = self.small.build(frame)
         if plan is not None:
-            return self._again(messages, plan)
+            return self._repeat(messages, plan)
         plan = EpochPlan("", min(lanes, self.partitions), 0, self.epoch.digest)
         if not self.epoch.repeatable:
             return self._stage_in_files(messages, plan)
@@ -112,16 +115,20 @@ class Delivery:
 
     def _commit_whole(self, messages: pa.Table) -> None:
         if messages.num_rows:
-            publish_whole(messages, replace(self._job(1), whole=True), self.claim, self.epoch)
-        self.log.finish(self.epoch.number, self.epoch.digest, [0] if messages.num_rows else [], whole=True)
+            publish_whole(messages, self._job([SMALL]), self.claim, self.epoch)
+        self.log.finish(self.epoch.number, self.epoch.digest, [SMALL] if messages.num_rows else [], whole=True)
 
     def _commit_lanes(self, work: LargeEpoch) -> None:
         plan = self.log.put_once(self.epoch.number, work.plan)
         self._require_digest(plan)
-        marked = publish(self._messages(replace(work, plan=plan)), self._job(plan.lanes), self.epoch) if plan.rows or work.plan.rows else []
+        marked = (
+            publish(self._messages(replace(work, plan=plan)), self._job(range(plan.lanes)), self.epoch)
+            if plan.rows or work.plan.rows
+            else []
+        )
         self.log.finish(self.epoch.number, self.epoch.digest, marked)
 
-    def _again(self, messages: DataFrame, plan: EpochPlan) -> Staged[Work | None]:
+    def _repeat(self, messages: DataFrame, plan: EpochPlan) -> Staged[Work | None]:
         self._require_digest(plan)
         if not plan.folder:
             return self._stage_in_shuffle(messages, plan, repeated=True)
@@ -153,25 +160,34 @@ class Delivery:
             messages = into_lanes(staged, work.plan.lanes)
         return in_order(messages)
 
-    def _claim(self, lanes: int, repeated: bool) -> bool:
+    def _count(self, lanes: int, plan: EpochPlan | None) -> int:
+        """The lanes to claim: also those that were used before."""
+        return max(min(lanes, self.partitions), plan.lanes if plan else 0, *(lane + 1 for lane in self.log.done().expected_epochs()), 0)
+
+    def _claim(self, lanes: int, plan: EpochPlan | None, repeated: bool) -> bool:
         """Take over the lanes. Returns whether all rows of the epoch are there, as a small epoch."""
         self.claim.run, self.claim.epoch, self.claim.writer = uuid.uuid4().hex[:12], self.epoch.number, None
         done = self.log.done()
         # before the first attempt a marker may be absent; but a recent one cannot have expired: it was removed
         required = frozenset(done.expected_epochs()) if repeated else done.younger(_DAY)
-        job = replace(self._job(0), required=required)
+        job = self._job(required)
         writer = writer_of_small_epochs(job)
         outcomes = claim_lanes(job, lanes, writer)
         refuse(outcomes, job, self.epoch)
         if not all(each.is_committed for each in outcomes):
             raise give_up_error(outcomes, self.epoch)
-        self.claim.writer = writer
-        return any(each.outcome == "whole" for each in outcomes)
+        held = [each.lane for each in outcomes if each.outcome == "held"]
+        if held and (held != [SMALL] if plan is None else SMALL in held):
+            raise RunError(_other_attempt(self.epoch))
+        self.claim.writer, self.claim.at = writer, time.time()
+        self.log.record_claim(each.lane for each in outcomes)
+        return bool(held) and plan is None
 
-    def _job(self, lanes: int) -> LaneJob:
-        """Claimed lanes have a marker."""
-        expected, required = self.log.done().expected_epochs(), frozenset(range(lanes))
-        return LaneJob(self.writing, self.group, self.topic, self.epoch.number, self.epoch.digest, self.claim.run, expected, required)
+    def _job(self, required: Iterable[int]) -> LaneJob:
+        """The lanes that must have a marker: claimed ones do."""
+        epoch, expected = self.epoch, self.log.done().expected_epochs()
+        lanes = frozenset(required)
+        return LaneJob(self.writing, self.group, self.topic, epoch.number, epoch.digest, self.claim.run, expected, lanes)
 
     def _require_digest(self, plan: EpochPlan) -> None:
         if plan.digest != self.epoch.digest:
@@ -182,6 +198,12 @@ class Delivery:
 def _differ(plan: EpochPlan, found: EpochPlan) -> bool:
     """Whether a repeated epoch has other messages. Plans of an older version have no hash."""
     return found.rows != plan.rows or (bool(plan.hash) and found.hash not in ("", plan.hash))
+
+
+def _other_attempt(epoch: Epoch) -> Diagnostic:
+    message = f"sink `{epoch.sink}` already holds rows of epoch {epoch.number} that this checkpoint does not know of"
+    detail = "a copy of the pipeline has written them; nothing was written now"
+    return Diagnostic("MS055", message, detail=detail, help="use the newest checkpoint")
 
 
 def _other_rows(epoch: Epoch, plan: EpochPlan, found: EpochPlan) -> Diagnostic:

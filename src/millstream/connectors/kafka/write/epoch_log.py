@@ -2,14 +2,15 @@
 
 `<query>/<epoch>.json` is put once, before a lane of a large epoch is opened: where the epoch's rows are, and the number of lanes. A
 repetition of the epoch uses exactly those rows, so that two lanes never disagree about a row. A small epoch is one transaction and needs no
-such plan. `<query>/done.json` is written when the epoch is committed. It contains each lane's last epoch: an empty lane has no transaction,
-so its marker is an older one.
+such plan. `<query>/done.json` is written when the epoch is committed. It contains each lane's last epoch: a lane without rows has no
+transaction, so its marker is an older one. After a claim it names every lane that has a marker.
 """
 
 from __future__ import annotations
 
 import json
 import time
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -53,7 +54,7 @@ class EpochLog:
     def __init__(self, storage: Storage, query: str) -> None:
         self.storage = storage.child(query)
         self._done: Done | None = None
-        self._has_rest = True
+        self._has_leftovers = True
         """Whether there may be plans and rows of earlier epochs."""
 
     def plan(self, epoch: int) -> EpochPlan | None:
@@ -78,14 +79,23 @@ class EpochLog:
         done = Done(epoch, digest, marked)
         self.storage.put(_DONE, json.dumps(asdict(done)).encode())
         self._done = done
-        if self._has_rest:
-            self._delete_rest(epoch)
-        self._has_rest = not whole
+        if self._has_leftovers:
+            self._delete_leftovers(epoch)
+        self._has_leftovers = not whole
 
-    def _delete_rest(self, epoch: int) -> None:
+    def record_claim(self, lanes: Iterable[int]) -> None:
+        """Record that these lanes have a marker."""
+        done = self.done()
+        claimed = {str(lane): (-1, time.time()) for lane in lanes if str(lane) not in done.lanes}
+        if claimed:
+            self._done = Done(done.epoch, done.digest, {**done.lanes, **claimed})
+            self.storage.put(_DONE, json.dumps(asdict(self._done)).encode())
+
+    def _delete_leftovers(self, epoch: int) -> None:
+        """The plan of this epoch stays: a repetition may need it."""
         for name in self.storage.names():
             number = name.partition(".")[0].partition("-")[0]
-            if number.isdigit() and (int(number) < epoch or not name.endswith(".json")):
+            if number.isdigit() and (int(number) < epoch or (int(number) == epoch and not name.endswith(".json"))):
                 self.storage.delete(name)
 
     def _read(self, name: str) -> dict[str, Any] | None:

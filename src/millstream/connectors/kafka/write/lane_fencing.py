@@ -1,7 +1,7 @@
 """Claims a sink for one run at a time.
 
-A claim opens the lanes and the writer of small epochs, which fences their previous owners, and renews the markers under the name of this
-run. All are claimed before the first row is written. So of two copies of a pipeline the older one finds, before it can write again, that
+A claim opens each lane, which fences its previous owner, and renews its marker under the name of this run, in a transaction of that lane:
+if another run opens the lane meanwhile, one of the two fails. All are claimed before the first row is written. So of two copies of a pipeline the older one finds, before it can write again, that
 another run owns them, and stops; they never share an epoch.
 """
 
@@ -10,46 +10,42 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
-from millstream.connectors.kafka.worker.lanes import LaneJob, LaneOutcome, Marker, commit, failure, mark, marker, weigh
-from millstream.connectors.kafka.worker.producers import Writer
+from millstream.connectors.kafka.worker import lanes
+from millstream.connectors.kafka.worker.lanes import LaneJob, LaneOutcome, Marker, check_marker, commit, failure, mark, marker
+from millstream.connectors.kafka.worker.producers import SMALL, Writer
 
 _AT_ONCE = 8
-_SMALL = "small"
 
 
 def writer_of_small_epochs(job: LaneJob) -> Writer:
-    """Its transactional id is not that of a lane: large epochs do not fence it."""
-    return Writer(job.client, job.group, _SMALL)
+    return Writer(job.client, job.group, SMALL)
 
 
-def claim_lanes(job: LaneJob, lanes: int, small: Writer) -> list[LaneOutcome]:
-    """Take over the lanes, and open the writer of small epochs. A lane that does not match the log is not changed, and is returned."""
-    from confluent_kafka import KafkaException
-
-    try:
-        with small.open_consumer():  # before markers are read: its last owner may have left a transaction open
-            small.producer.init_transactions(job.seconds)
-    except KafkaException as error:
-        return [failure(0, error.args[0], small.failed)]
+def claim_lanes(job: LaneJob, count: int, small: Writer) -> list[LaneOutcome]:
+    """Take over the lanes, that of small epochs included, whose writer stays open. A lane that does not match the log is not changed, and
+    is returned.
+    """
+    writers = [small, *(Writer(job.client, job.group, lane) for lane in range(count))]
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        found = list(pool.map(partial(_claim, job), range(lanes)))
+        found = list(pool.map(partial(_claim, job), writers))
     small.is_open = all(each.is_committed for each in found)
     return found
 
 
-def _claim(job: LaneJob, lane: int) -> LaneOutcome:
+def _claim(job: LaneJob, writer: Writer) -> LaneOutcome:
     from confluent_kafka import KafkaException
 
-    writer = Writer(job.client, job.group, str(lane))
+    lane = writer.lane
     try:
         with writer.open_consumer() as consumer:
             writer.producer.init_transactions(job.seconds)
+            lanes.reach_point("claiming", lane)
             held = marker(job, lane, consumer)
-        found = weigh(job, lane, held)
+        found = check_marker(job, lane, held)
         if found is not None and not found.is_committed:
             return found
         writer.producer.begin_transaction()
-        mark(job, lane, writer, held._replace(run=job.run) if held else Marker(-1, "", job.run))
+        mark(job, writer, held._replace(run=job.run) if held else Marker(job.expected.get(lane, -1), "", job.run))
         commit(job, writer)
     except KafkaException as error:
         return failure(lane, error.args[0], writer.failed)

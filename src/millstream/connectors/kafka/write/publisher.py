@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from millstream.connectors.kafka.worker import lanes
-from millstream.connectors.kafka.worker.producers import Writer
+from millstream.connectors.kafka.worker.producers import SMALL, Writer
 from millstream.connectors.kafka.write.lane_fencing import writer_of_small_epochs
 from millstream.errors import Diagnostic, RunError, TemporaryError
 from millstream.jvm.job_retry import worker_died
@@ -35,6 +35,8 @@ class Claim:
     """The name of the run; markers contain it."""
     epoch: int = -1
     """The first epoch after the claim. Only this one can be half done."""
+    at: float = 0
+    """When the markers were renewed: Kafka deletes old ones."""
     writer: Writer | None = None
     """The open writer of small epochs; None after a failure."""
 
@@ -50,7 +52,7 @@ def publish_whole(messages: pa.Table, job: lanes.LaneJob, claim: Claim, epoch: E
     def attempt() -> list[lanes.LaneOutcome]:
         writer = claim.writer or writer_of_small_epochs(job)
         claim.writer = None
-        found = lanes.write(job, 0, writer, iter(messages.to_batches()))
+        found = lanes.write(job, writer, iter(messages.to_batches()))
         if found.outcome == "done":
             claim.writer = writer
         elif found.outcome == "refused":
@@ -85,7 +87,8 @@ def _retry(attempt: Callable[[], list[lanes.LaneOutcome]], job: lanes.LaneJob, e
 def refuse(outcomes: list[lanes.LaneOutcome], job: lanes.LaneJob, epoch: Epoch) -> None:
     """Raise for failures that a retry cannot fix."""
     for each in outcomes:
-        where = f"lane {each.lane} of topic `{job.topic}`"
+        lane = "the lane of small epochs" if each.lane == SMALL else f"lane {each.lane}"
+        where = f"{lane} of topic `{job.topic}`"
         if each.outcome == "history":
             message = f"sink `{epoch.sink}` already holds rows of another history: {where}, epoch {epoch.number}"
             detail = f"{each.detail}; the checkpoint was restored from an older copy; nothing was written"

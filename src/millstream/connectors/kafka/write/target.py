@@ -17,7 +17,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from millstream.clients.kafka import KafkaAdmin
 from millstream.connectors.kafka.values import FormatOptions
-from millstream.connectors.kafka.worker.lanes import LaneJob, marker
+from millstream.connectors.kafka.worker.lanes import LaneJob, Marker, marker
+from millstream.connectors.kafka.worker.producers import SMALL, marker_group
 from millstream.errors import Diagnostic, RunError, SetupError, TemporaryError, nearest
 from millstream.plan.components import NodeContext
 
@@ -80,14 +81,17 @@ def markers(client: Mapping[str, str], group: str, topic: str, partitions: int) 
     """
     from confluent_kafka import Consumer, KafkaException
 
-    consumer = Consumer({**client, "group.id": group, "enable.auto.commit": False, "isolation.level": "read_uncommitted"})
     job = LaneJob(client, group, topic, 0, "", "", seconds=_SECONDS)
-    try:
-        found = {lane: marker(job, lane, consumer) for lane in range(partitions)}
-    except KafkaException as error:
-        raise TemporaryError(Diagnostic("MS090", f"Kafka does not say what `{topic}` holds: {error.args[0].str()}")) from None
-    finally:
-        consumer.close()
+    found: dict[int, Marker | None] = {}
+    for lanes in ((SMALL,), range(partitions)):
+        own = {"group.id": marker_group(group, lanes[0]), "enable.auto.commit": False, "isolation.level": "read_uncommitted"}
+        consumer = Consumer({**client, **own})
+        try:
+            found |= {lane: marker(job, lane, consumer) for lane in lanes}
+        except KafkaException as error:
+            raise TemporaryError(Diagnostic("MS090", f"Kafka does not say what `{topic}` holds: {error.args[0].str()}")) from None
+        finally:
+            consumer.close()
     return {lane: (held.epoch, held.digest) for lane, held in found.items() if held is not None}
 
 
