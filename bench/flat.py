@@ -1,4 +1,7 @@
-"""Do epochs stay as short as they were? One-row epochs into files, by Spark's progress. `BENCH_EPOCHS` is their number (10,000). Plot: `bench/plots/`."""
+"""Do epochs stay as short as they were? Plot: `bench/plots/`.
+
+One-row epochs into files, by Spark's progress. `BENCH_EPOCHS` is their number (10,000).
+"""
 
 from __future__ import annotations
 

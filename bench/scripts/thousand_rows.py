@@ -1,4 +1,4 @@
-"""Epochs of 1,000 rows, as fast as they go, in turns: ours into nothing and into files, with and without fsync; theirs into Spark's own sinks.
+"""Epochs of 1,000 rows in turns: ours into nothing and into files, with and without fsync; theirs into Spark's own sinks.
 
 The time of an epoch is that between the starts of two triggers, by Spark's progress: the mean of a run without its first third. `waits` is
 what our epochs wait in fsync.
