@@ -20,7 +20,7 @@ from millstream.jvm.session import SessionOptions, begin
 from millstream.plan.run_options import RunOptions
 from millstream.spec.loader import loads
 
-EPOCHS, TURNS = 60, 3
+EPOCHS, TURNS = 60, 6
 session = begin(SessionOptions(master="local[2]", profile="long")).finish()
 spark = session.spark
 running: Any = running_query  # the name that it imports is replaced here
