@@ -15,6 +15,7 @@ QUESTIONS = (
     "startup",
     "throughput",
     "epochs",
+    "flat",
     "durability",
     "generator",
     "footprint",

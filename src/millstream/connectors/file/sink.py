@@ -22,7 +22,7 @@ from pydantic import Field
 
 from millstream.clients.storage import Storage, is_local, open_storage
 from millstream.connectors.file.failures import recognise_sink
-from millstream.connectors.file.formats import SHUFFLED_PER_BYTE, WRITING, FormatOptions, WriteFormat, extras_of
+from millstream.connectors.file.formats import NO_MARKER, SHUFFLED_PER_BYTE, WRITING, FormatOptions, WriteFormat, extras_of
 from millstream.connectors.file.write.manifests import ManifestEntry, Manifests, Move, key_of, keys
 from millstream.connectors.file.write.partition_values import fail_on_bad_names, with_name_rejects
 from millstream.connectors.file.write.staging import STAGING, clear, final_name, finish, is_hidden, move
@@ -156,7 +156,7 @@ class FileSinkRun(SinkRun[FileWork]):
         if self.sink.named_in_bytes and not self.context.isolate:
             frame = fail_on_bad_names(frame, self.sink.partition_by, epoch.sink)
         folder = f"{STAGING}/{key_of(epoch)}-{epoch.number:08d}-{uuid.uuid4().hex[:8]}"
-        options = {**WRITING.get(self.sink.format, {}), **self.sink.options}
+        options = {**NO_MARKER, **WRITING.get(self.sink.format, {}), **self.sink.options}
         size = (
             round(self.sink.target_file_size.bytes * SHUFFLED_PER_BYTE.get(self.sink.format, 1.1)) if self.sink.target_file_size else None
         )
