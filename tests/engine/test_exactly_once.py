@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.processes import await_end
 
 from millstream import read_committed
 from millstream.checkpoint.deliveries import Deliveries
@@ -67,6 +68,7 @@ def killed_project(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path
     write(folder)
     for epoch, where in enumerate(["stage", "between-sinks", "before-spark"]):
         assert killed(folder, where, epoch)
+    await_end(folder)
     return folder, shutil.copytree(folder, tmp_path_factory.mktemp("copy"), dirs_exist_ok=True)
 
 

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.processes import await_end
 
 from millstream import committed_files
 from millstream.engine.epoch.loop import EpochLoop
@@ -55,6 +56,7 @@ def test_a_fill_that_was_cut_short_is_repeated(tmp_path: Path, run: Callable, mo
         file.write_text("\n".join(lines))
         os.utime(file, (1_700_000_000 + number, 1_700_000_000 + number))  # read in this order
     assert subprocess.run([sys.executable, "-c", DYING], cwd=killed, check=False).returncode == -signal.SIGKILL
+    await_end(killed)
     assert table(killed) == {"b": "x"}
     shutil.copytree(killed, control)
 

@@ -12,6 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from tests.processes import await_end
 
 from millstream import committed_files
 from millstream.checkpoint.layout import QueryCheckpoint
@@ -75,6 +76,7 @@ def killed_project(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path
     folder = tmp_path_factory.mktemp("killed")
     write(folder)
     assert killed(folder, "committed", "3")
+    await_end(folder)
     return folder, shutil.copytree(folder, tmp_path_factory.mktemp("copy"), dirs_exist_ok=True)
 
 

@@ -1,4 +1,4 @@
-"""Kafka deletes markers after some days: a long run renews them, and a late restart does not take a missing one for an epoch without rows."""
+"""Kafka deletes markers after some days: a long run renews them, and a late restart does not read "no marker" as "no rows"."""
 
 from __future__ import annotations
 

@@ -12,6 +12,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from tests.processes import await_end
+
 from millstream.checkpoint.incremental import Entry, IncrementalState
 from millstream.connectors.file.sink import FileSinkRun
 from millstream.connectors.postgres.sink import PostgresSinkRun
@@ -33,6 +35,7 @@ def kill(folder: Path, step: str, epoch: int) -> None:
     command = [sys.executable, "-m", __name__, step, str(epoch)]
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, timeout=400, check=False)
     assert done.returncode == -signal.SIGKILL, done.stderr.decode()[-2000:]
+    await_end(folder)
 
 
 def main(step: str, number: int) -> None:

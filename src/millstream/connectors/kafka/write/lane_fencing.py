@@ -1,8 +1,8 @@
 """Claims a sink for one run at a time.
 
 A claim opens each lane, which fences its previous owner, and renews its marker under the name of this run, in a transaction of that lane:
-if another run opens the lane meanwhile, one of the two fails. All are claimed before the first row is written. So of two copies of a pipeline the older one finds, before it can write again, that
-another run owns them, and stops; they never share an epoch.
+if another run opens the lane meanwhile, one of the two fails. All are claimed before the first row is written. So of two copies of a
+pipeline the older one finds, before it can write again, that another run owns them, and stops; they never share an epoch.
 """
 
 from __future__ import annotations
