@@ -14,7 +14,7 @@ QUICK := "lint" "$(BIN)/ruff check . && $(BIN)/ruff format --check ." \
 KILLS ?= 50
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check chaos fuzz-sql docs site bench lock clean
+.PHONY: help demo test check chaos fuzz-sql docs site bench jar lock clean
 
 help: ## Show this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -65,6 +65,9 @@ site: .make/site ## Build the docs as a web site, in site/
 
 bench: .make/dev ## Measure against hand-written PySpark and print the ratios
 	@$(BIN)/python -m bench
+
+jar: .make/dev ## Compile the two Java classes of the package; no JDK is needed
+	@$(BIN)/python -m tools.jar
 
 lock: ## Pin every dependency anew
 	@$(BIN)/python -m tools.lock

@@ -67,7 +67,7 @@ def session_options(topology: Topology, queries: tuple[QueryPlan, ...], keeps_st
     if any(query.maintained for query in queries):
         conf = {**INCREMENTAL, **conf}
     if keeps_state and is_local_master(settings.master):
-        conf = {**local_files.CONF, **conf}
+        conf = {**local_files.CHECKSUMMED, **conf}
     return SessionOptions(
         app_name=topology.name,
         master=settings.master,
@@ -92,7 +92,7 @@ def open_with(options: SessionOptions, progress: Callable[[str], None], preload:
     try:
         preload()
         session = starting.finish()
-        if options.conf.get("spark.hadoop.fs.file.impl") in local_files.CONF.values():
+        if options.conf.get("spark.hadoop.fs.file.impl") in local_files.CHECKSUMMED.values():
             local_files.write_no_checksum_files(session.spark)
         return session
     except BaseException:

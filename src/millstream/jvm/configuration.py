@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from millstream.errors import Diagnostic
+from millstream.jvm import local_files
 from millstream.jvm.profiles import Profile
 
 _STREAMING = "org.apache.spark.sql.execution.streaming"
@@ -78,9 +79,7 @@ def _local(folder: Path) -> dict[str, str]:
         "spark.pyspark.python": sys.executable,
         # listing a few hundred local files is quicker here than as a Spark job: 0.35 s instead of 1.8 s for an epoch of 300
         "spark.sql.sources.parallelPartitionDiscovery.threshold": "100000",
-        # Hadoop's default for local files writes a checksum file beside every file. Both fork a `chmod` for each file and folder that they
-        # make, as Hadoop's native library is not there: a sixth of an epoch from file to file; no setting that avoids it is known
-        "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
+        **local_files.RAW,
         "spark.sql.streaming.checkpointFileManagerClass": f"{_STREAMING}.checkpointing.FileSystemBasedCheckpointFileManager",
     }
 

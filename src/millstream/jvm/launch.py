@@ -1,8 +1,8 @@
 """Computes the JVM's options and Spark's settings from the session options.
 
-The class path is Spark's jars in a fixed order, then those of the extras, then the user's: the class-data archive covers the first part,
-independent of the rest. One of Spark's jars is omitted unless requested: MLlib registers itself with every SQL session and loads Scala's
-reflection, which costs half a second and is not needed.
+The class path is Spark's jars in a fixed order and our own, then those of the extras, then the user's: the class-data archive covers the
+first part, independent of the rest. One of Spark's jars is omitted unless requested: MLlib registers itself with every SQL session and loads
+Scala's reflection, which costs half a second and is not needed.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ from millstream.jvm.profiles import Profile, environment, flags, heap_bytes
 from millstream.jvm.scratch import make_scratch
 
 _MLLIB = "spark-mllib_"
+LOCAL_FILES = Path(__file__).parent / "java_classes" / "local_files.jar"
+"""Our own classes, which `local_files.py` describes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +92,7 @@ def archive_for(java: Java, spark: Spark, environ: Mapping[str, str]) -> Archive
 
 
 def base_class_path(spark: Spark) -> tuple[Path, ...]:
-    return tuple(path for path in spark.jars if not path.name.startswith(_MLLIB))
+    return (*(path for path in spark.jars if not path.name.startswith(_MLLIB)), LOCAL_FILES)
 
 
 def _rest(

@@ -1,8 +1,10 @@
-"""The local file system for queries with state.
+"""The local file system of a session.
 
-Sessions use Hadoop's raw local file system, which is fast. But a Hadoop method that copies RocksDB's snapshots requires the checksummed
-one, and fails without it. Then no snapshot is made, changelogs accumulate, and a restart replays all of them. So a plan with state uses the
-checksummed one, with its checksum files switched off: state files have their own checksums.
+Hadoop's own forks a `chmod` for every file and folder that it makes, since its native library is not there: that took a fifth of a small
+epoch. Two small Java classes (`java_classes/`) set permissions by a system call instead.
+Sessions use the raw file system, which writes no checksum files. But a Hadoop method that copies RocksDB's snapshots requires the
+checksummed one, and fails without it. Then no snapshot is made, changelogs accumulate, and a restart replays all of them. So a plan with
+state uses the checksummed one, with its checksum files switched off: state files have their own checksums.
 """
 
 from __future__ import annotations
@@ -13,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-CONF: Mapping[str, str] = {"spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.LocalFileSystem"}
+RAW: Mapping[str, str] = {"spark.hadoop.fs.file.impl": "millstream.RawLocalFiles"}
+CHECKSUMMED: Mapping[str, str] = {"spark.hadoop.fs.file.impl": "millstream.LocalFiles"}
 
 
 def write_no_checksum_files(spark: SparkSession) -> None:

@@ -75,7 +75,7 @@ def open_session() -> Session:
     """The shared session with its JVM."""
     logs = Path(tempfile.mkdtemp(prefix="millstream-logs-"))
     present = tuple(extra for extra in extras_with_jars() if all(located.path for located in jar_paths([extra])))
-    conf = {**local_files.CONF, **INCREMENTAL, "spark.buffer.pageSize": _PAGE}
+    conf = {**local_files.CHECKSUMMED, **INCREMENTAL, "spark.buffer.pageSize": _PAGE}
     options = SessionOptions("millstream-tests", "local[2]", conf, "short", present, logs)
     dismiss()
     opened = begin(options).finish()
