@@ -1,8 +1,8 @@
 """Computes the JVM's options and Spark's settings from the session options.
 
-The class path is Spark's jars in a fixed order and our own, then those of the extras, then the user's: the class-data archive covers the
-first part, independent of the rest. One of Spark's jars is omitted unless requested: MLlib registers itself with every SQL session and loads
-Scala's reflection, which costs half a second and is not needed.
+The class path is Spark's jars in a fixed order and our own, then those of the extras, then the user's. The class-data archive covers the
+first part, independent of the rest. One of Spark's jars is omitted unless requested: MLlib registers itself with every SQL session, and
+loads Scala's reflection, which costs half a second and is not needed.
 """
 
 from __future__ import annotations
