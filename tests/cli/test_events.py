@@ -16,7 +16,8 @@ from tests.warm import Done
 from millstream.cli.events import EventLog, LogFormat, LogLevel
 from millstream.cli.live import ago
 from millstream.errors import Diagnostic
-from millstream.observe.facts import EpochFacts, Recorder, Restart, Snapshot
+from millstream.observe.facts import EpochFacts, Restart, Snapshot
+from millstream.observe.recorder import Recorder
 from millstream.observe.report import Report
 
 Captured = pytest.CaptureFixture[str]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from millstream.cli.summary import summary
-from millstream.observe.facts import EpochFacts, Recorder
+from millstream.observe.facts import EpochFacts
+from millstream.observe.recorder import Recorder
 from millstream.observe.report import Report
 from millstream.spec.loader import loads
 

@@ -12,7 +12,7 @@ import pytest
 
 from millstream.engine.epoch import frames
 from millstream.engine.run import execution
-from millstream.observe.facts import Recorder
+from millstream.observe.recorder import Recorder
 from millstream.observe.report import Report
 from millstream.plan.topology import Topology
 

@@ -12,9 +12,11 @@ from millstream import Topology
 from millstream.cli import events, live, summary
 from millstream.cli.events import EventLog, LogFormat, LogLevel
 from millstream.connectors.memory.source import MemorySource
-from millstream.observe import facts, report
-from millstream.observe.facts import NodeFacts, Recorder
+from millstream.observe import recorder as recorders
+from millstream.observe import report
+from millstream.observe.facts import NodeFacts
 from millstream.observe.metrics import metric
+from millstream.observe.recorder import Recorder
 from millstream.observe.report import Report
 from millstream.plan.nodes import make_node
 
@@ -28,7 +30,7 @@ class MoreFacts(NodeFacts):
 
 @pytest.fixture
 def recorder(monkeypatch: pytest.MonkeyPatch) -> Recorder:
-    for module in (events, facts, live, report, summary):
+    for module in (events, live, recorders, report, summary):
         monkeypatch.setattr(module, "NodeFacts", MoreFacts)
     made = Recorder("p")
     made.add("rows", "source", rows_out=5, doubled=2)

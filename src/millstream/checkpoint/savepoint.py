@@ -1,7 +1,7 @@
-"""A savepoint is a copy of a stopped pipeline's checkpoint, which can be used as `settings.checkpoint`.
+"""A savepoint is a copy of a checkpoint, which can be used as `settings.checkpoint`. The pipeline is stopped, or between two epochs.
 
 A mark is written before the first file and removed after the last, so a checkpoint with the mark is an unfinished copy. This also works on
-file systems without atomic renames. Logs and the lease are not copied.
+file systems without atomic renames. Logs, the lease and the history of runs are not copied.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from millstream.checkpoint.layout import OWN, UNFINISHED, Checkpoint
 from millstream.clients.storage import LocalStorage, Storage
 from millstream.errors import Diagnostic, RunError
 
-_LEFT_BEHIND = ("logs/", f"{OWN}/lock")
+_LEFT_BEHIND = ("logs/", f"{OWN}/lock", f"{OWN}/history/")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,17 +27,26 @@ class Copied:
     bytes: int
 
 
-def copy(checkpoint: Checkpoint, target: Storage) -> Copied:
-    """Copy a checkpoint whose lease is held. The target must be new, empty, or an unfinished copy."""
+def copy(checkpoint: Checkpoint, target: Storage, *, running: bool = False) -> Copied:
+    """Copy a checkpoint whose lease is held. The target must be new, empty, or an unfinished copy. While the pipeline is `running`, but has
+    no epoch in progress, Spark may still remove files of old epochs: those are left out.
+    """
     source = checkpoint.storage
     _require_room(source, target)
     target.put(UNFINISHED, source.url.encode())
     files = [path for path in source.files() if not path.startswith(_LEFT_BEHIND) and not path.endswith(".tmp")]
+    copied = 0
     for path in files:
-        _copy_file(source, target, path)
+        try:
+            _copy_file(source, target, path)
+            copied += 1
+        except FileNotFoundError:
+            if not running or source.exists(path):
+                raise
+            target.delete(path)
     size = target.size()
     target.delete(UNFINISHED)
-    return Copied(target.url, len(files), size)
+    return Copied(target.url, copied, size)
 
 
 def _require_room(source: Storage, target: Storage) -> None:

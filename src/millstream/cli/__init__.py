@@ -15,13 +15,15 @@ gc.disable()  # imports create little garbage, and collecting it takes a tenth o
 import typer  # noqa: E402
 
 from millstream.cli.examples import epilog  # noqa: E402
+from millstream.cli.inspect_option import complete_inspect  # noqa: E402
 from millstream.cli.output import fail  # noqa: E402
 
 COMMANDS = (
     *("run", "check", "plan", "graph", "test", "init", "doctor", "fetch", "schema", "explain"),
+    *("list", "top", "inspect", "stop", "pause", "resume", "savepoint"),
     *("checkpoint", "state", "store", "table", "dev"),
 )
-"""Each command is a module with a function, or a group of commands, of the same name."""
+"""Each command is a module with a function, or a group of commands, of the same name; one that Python knows has a `_` behind it."""
 
 
 def application(only: str | None = None) -> typer.Typer:
@@ -34,13 +36,14 @@ def application(only: str | None = None) -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     for name in [only] if only in COMMANDS else COMMANDS:
-        command = getattr(import_module(f"millstream.cli.{name}"), str(name))
+        module = import_module(f"millstream.cli.{name}")
+        command = getattr(module, str(name), None) or getattr(module, f"{name}_")
         if isinstance(command, typer.Typer):
             for each in command.registered_commands:
                 each.epilog = epilog(f"{name} {each.name or getattr(each.callback, '__name__', '')}")
             app.add_typer(command, name=name)
         else:
-            app.command(epilog=epilog(str(name)))(command)
+            app.command(str(name), epilog=epilog(str(name)))(command)
     app.callback()(_version)
     return app
 
@@ -49,6 +52,7 @@ def main() -> None:
     """Run the command of `sys.argv`: the entry point."""
     arguments = [argument for argument in sys.argv[1:] if argument != "--debug"]
     debug = len(arguments) < len(sys.argv) - 1
+    arguments = complete_inspect(arguments)
     try:
         application(next(iter(arguments), None))(arguments, standalone_mode=True)
     except KeyboardInterrupt:

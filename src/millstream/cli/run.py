@@ -14,6 +14,7 @@ import typer
 from millstream.cli.completion import pipeline_files
 from millstream.cli.events import LogFormat, LogLevel
 from millstream.cli.folders import find_pipelines
+from millstream.cli.inspect_option import inspect_address
 from millstream.cli.output import Format, narrate, show
 from millstream.cli.pipelines import ConfigFile, SettingFlags, load_or_fail, setting_flags
 from millstream.cli.run_output import RunOutput
@@ -57,6 +58,9 @@ def run(
         LogFormat | None, typer.Option(help="Print one line per event instead of the live view. Default without a terminal: text.")
     ] = None,
     log_level: Annotated[LogLevel, typer.Option(help="Print only events of this level or a higher one.")] = LogLevel.info,
+    inspect: Annotated[
+        str | None, typer.Option(metavar="[HOST:PORT]", help="Show the run as a web page. Default: a free port of this machine.")
+    ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only: no live view, no events, no summary.")] = False,
 ) -> None:
     """Run a pipeline. Ctrl-C stops it after the running epoch; a second Ctrl-C stops it now.
@@ -77,6 +81,7 @@ def run(
         redeliver=redeliver,
         accept_target=accept_target,
         accept_replay=accept_replay,
+        inspect=inspect_address(inspect),
         checked=True,
         flags=True,
     )

@@ -13,8 +13,9 @@ from millstream.codes.kafka import KAFKA
 from millstream.codes.machines import MACHINES
 from millstream.codes.plans import PLANS
 from millstream.codes.replays import REPLAYS
+from millstream.codes.running import RUNNING
 from millstream.codes.runs import RUNS
 
 __all__ = ["CODES", "Code"]
 
-CODES: dict[str, Code] = FILES | PLANS | MACHINES | RUNS | KAFKA | DATABASES | REPLAYS
+CODES: dict[str, Code] = FILES | PLANS | MACHINES | RUNS | KAFKA | DATABASES | REPLAYS | RUNNING

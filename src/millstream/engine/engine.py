@@ -6,6 +6,7 @@ starts. PySpark is imported while the JVM starts.
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -19,10 +20,13 @@ from millstream.engine.run.jobs import is_done
 from millstream.engine.run.restarts import Restarts
 from millstream.engine.sessions import open_session, open_with, session_options
 from millstream.errors import Diagnostic, MillstreamError, PlanMismatchError, RunError, SpecError, TemporaryError, nearest
+from millstream.inspector.attendance import attended
+from millstream.inspector.attended import AttendedRun
 from millstream.jvm.death import death_of
 from millstream.jvm.kept_session import lend
 from millstream.jvm.session import Session
-from millstream.observe.facts import Recorder, Restart
+from millstream.observe.facts import Restart
+from millstream.observe.recorder import Recorder
 from millstream.observe.report import Report
 from millstream.plan.checkpoint_path import home_of
 from millstream.plan.cutting import QueryPlan, cut
@@ -72,9 +76,10 @@ class SparkEngine:
                 queries = cut(topology)
                 if is_done(topology, queries, checkpoint, options, recorder):
                     return _report(recorder, url, {})
-                return self._run_with_restarts(
-                    topology, queries, recorder, options, partial(self._execute, topology, queries, checkpoint, started)
-                )
+                with attended(AttendedRun(topology, checkpoint, recorder, options.gate, options.stop), options, os.environ):
+                    return self._run_with_restarts(
+                        topology, queries, recorder, options, partial(self._execute, topology, queries, checkpoint, started)
+                    )
             finally:
                 lease.release()
         return self._run_with_restarts(topology, cut(topology), recorder, options, partial(self._claim, topology, url, started))
@@ -92,6 +97,7 @@ class SparkEngine:
         restarts, epochs = Restarts(topology.settings.restart), 0
         while True:
             with self._session(topology, queries, options) as session:
+                recorder.jvm(session.jvm.process.pid if session.jvm else None)
                 try:
                     return work(session, recorder, options)
                 except Exception as error:
@@ -131,7 +137,8 @@ class SparkEngine:
             queries = cut(topology)
             if is_done(topology, queries, checkpoint, options, recorder):
                 return _report(recorder, url, dict(session.times))
-            return self._execute(topology, queries, checkpoint, started, session, recorder, options)
+            with attended(AttendedRun(topology, checkpoint, recorder, options.gate, options.stop), options, os.environ):
+                return self._execute(topology, queries, checkpoint, started, session, recorder, options)
         finally:
             lease.release()
 

@@ -1,17 +1,15 @@
-"""Counts of a run, per node and per epoch, and the recorder that adds them up.
+"""Counts of a run, per node, query and epoch.
 
-The engine records facts; everything else reads snapshots. The counts come from the reports of Spark and of the sinks: no Spark job runs
-only for a count.
+They come from the reports of Spark and of the sinks: no Spark job runs only for a count. What is not counted is None, never 0.
 """
 
 from __future__ import annotations
 
-import threading
-import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Literal
 
+from millstream.observe.histogram import Histogram
 from millstream.observe.metrics import Kind, metric, plural
 
 State = Literal["starting", "running", "flushing", "restarting", "stopping", "done", "stopped", "failed"]
@@ -117,6 +115,10 @@ class QueryFacts:
     epochs: int = 0
     last_epoch: int | None = None
     last_seconds: float = 0.0
+    last_at: float = 0.0
+    """When the last epoch finished, in seconds since 1970."""
+    durations: Histogram = Histogram()
+    """The seconds of all epochs."""
     skipped: int = 0
     restarts: int = 0
     rows_per_second: float = 0.0
@@ -137,6 +139,8 @@ class Snapshot:
     queries: Mapping[str, QueryFacts] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     """Messages for the user, such as a restart, a changed plan, or a job that was done already."""
+    jvm: int | None = None
+    """The process of the JVM that this run has started."""
 
 
 class Caution(str):
@@ -159,110 +163,3 @@ class Restart(Caution):
         self = super().__new__(cls, f"{subject}{reason}; restart {attempt} in {seconds:g} s")
         self.query, self.reason, self.attempt, self.seconds = query, reason, attempt, seconds
         return self
-
-
-class Recorder:
-    """Adds up facts. It is thread-safe: several queries record, and another thread takes snapshots."""
-
-    def __init__(self, pipeline: str) -> None:
-        self._lock = threading.Lock()
-        self._started = time.monotonic()
-        self._snapshot = Snapshot(pipeline, "starting", 0.0)
-        self._read: dict[str, dict[str, int | None]] = {}
-        """source → query → rows read"""
-
-    def snapshot(self) -> Snapshot:
-        with self._lock:
-            return replace(self._snapshot, seconds=time.monotonic() - self._started)
-
-    def state(self, state: State) -> None:
-        with self._lock:
-            self._snapshot = replace(self._snapshot, state=state)
-
-    def query_state(self, query: str, state: State) -> None:
-        with self._lock:
-            self._update(query, state=state)
-
-    def note(self, text: str) -> None:
-        with self._lock:
-            self._snapshot = replace(self._snapshot, notes=(*self._snapshot.notes, text))
-
-    def warn(self, text: str) -> None:
-        """Add a note that is a warning."""
-        self.note(Caution(text))
-
-    def restart(self, why: Restart) -> None:
-        """Record that one query starts again or, if Spark does, all queries."""
-        self.note(why)
-        with self._lock:
-            if why.query:
-                self._update(why.query, state="restarting", restarts=self._query(why.query).restarts + 1)
-
-    def read(self, query: str, rows: Mapping[str, int | None]) -> None:
-        """Record rows that a query has read from sources. Each query reads all rows of a source, so the total is the largest one of any
-        query. If one count of a query is unknown, its total stays unknown.
-        """
-        with self._lock:
-            for name, count in rows.items():
-                totals = self._read.setdefault(name, {})
-                before = totals.get(query, 0)
-                totals[query] = None if before is None or count is None else before + count
-                known = [total for total in totals.values() if total is not None]
-                facts = self._snapshot.nodes.get(name, NodeFacts())
-                after = replace(facts, kind="source", rows_out=max(known, default=None))
-                self._snapshot = replace(self._snapshot, nodes={**self._snapshot.nodes, name: after})
-
-    def speed(self, query: str, rows_per_second: float) -> None:
-        with self._lock:
-            self._update(query, rows_per_second=rows_per_second)
-
-    def lag(self, query: str, seconds: float) -> None:
-        with self._lock:
-            self._update(query, lag_seconds=seconds)
-
-    def epoch(self, facts: EpochFacts) -> None:
-        with self._lock:
-            for name, count in facts.rows_out.items():
-                self._add(name, "sink", rows_in=count)
-            for name in facts.committed:
-                self._add(name, "sink", epochs=1)
-            for name, count in facts.rejected.items():
-                self._add(name, None, rejected=count)
-            for name, count in facts.late.items():
-                self._add(name, None, late=count)
-            for name, count in facts.lost.items():
-                self._add(name, None, lost=count)
-            before = self._query(facts.query)
-            self._update(
-                facts.query,
-                epochs=before.epochs + 1,
-                last_epoch=facts.number,
-                last_seconds=facts.seconds,
-                skipped=before.skipped + len(facts.skipped),
-                watermark=facts.watermark or before.watermark,
-            )
-
-    def set(self, name: str, kind: Kind | None = None, **values: object) -> None:
-        """Set facts of a node that are not added up: its state, its waiting rows, its guarantee."""
-        with self._lock:
-            before = self._snapshot.nodes.get(name, NodeFacts())
-            after = replace(before, kind=kind or before.kind, **values)  # type: ignore[arg-type]  # the callers name fields of NodeFacts
-            self._snapshot = replace(self._snapshot, nodes={**self._snapshot.nodes, name: after})
-
-    def add(self, name: str, kind: Kind | None = None, **counts: int) -> None:
-        """Add to the counts of a node."""
-        with self._lock:
-            self._add(name, kind, **counts)
-
-    def _query(self, query: str) -> QueryFacts:
-        return self._snapshot.queries.get(query, QueryFacts())
-
-    def _update(self, query: str, **changes: object) -> None:
-        changed = replace(self._query(query), **changes)  # type: ignore[arg-type]  # the callers above name real fields
-        self._snapshot = replace(self._snapshot, queries={**self._snapshot.queries, query: changed})
-
-    def _add(self, name: str, kind: Kind | None, **counts: int) -> None:
-        before = self._snapshot.nodes.get(name, NodeFacts())
-        added = {key: (getattr(before, key) or 0) + count for key, count in counts.items()}
-        after = replace(before, kind=kind or before.kind, **added)  # type: ignore[arg-type]  # the callers above name counts
-        self._snapshot = replace(self._snapshot, nodes={**self._snapshot.nodes, name: after})

@@ -9,11 +9,24 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from millstream.observe.facts import Snapshot
+from millstream.observe.gate import Gate
 from millstream.observe.report import Report
 from millstream.plan.checkpoint_path import default_checkpoint
 from millstream.plan.topology import Topology
 
 _FLAG = re.compile(r"`--(again|reset|redeliver|accept-change|accept-replay|accept-target)(?: ([^`]+))?`")
+
+
+@dataclass(frozen=True, slots=True)
+class InspectAddress:
+    """Where a run shows its page."""
+
+    host: str = "127.0.0.1"
+    port: int = 0
+    """0: any free one."""
+
+    def __str__(self) -> str:
+        return f"{self.host}:{self.port}"
 
 
 @dataclass(frozen=True)
@@ -38,6 +51,10 @@ class RunOptions:
     """Called with a sentence when something takes time before the run begins, such as fetching jars."""
     stop: threading.Event = field(default_factory=threading.Event)
     """Set it to stop after the running epoch."""
+    gate: Gate = field(default_factory=Gate)
+    """Close it to keep epochs from beginning."""
+    inspect: InspectAddress | None = None
+    """Show the run as a web page at this address."""
     keeps_spark: bool = field(default=False, kw_only=True)
     """Leave Spark running for the next run of this process that asks for the same."""
     checked: bool = field(default=False, kw_only=True)

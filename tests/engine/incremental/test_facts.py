@@ -12,7 +12,8 @@ from tests.engine.incremental.keeper import Keeper
 from millstream.engine.incremental import log, maintenance, view
 from millstream.engine.incremental.growth import growth_of
 from millstream.engine.run.progress import _record_parts
-from millstream.observe.facts import OperatorFacts, Recorder, StateFacts
+from millstream.observe.facts import OperatorFacts, StateFacts
+from millstream.observe.recorder import Recorder
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 
 from millstream.engine.lowering.nodes import Lowering
-from millstream.observe.facts import Recorder
+from millstream.observe.recorder import Recorder
 from millstream.plan.components import REJECT, CountsLookups
 from millstream.plan.cutting import QueryPlan
 from millstream.plan.nodes import TransformNode

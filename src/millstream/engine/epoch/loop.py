@@ -31,7 +31,10 @@ from millstream.engine.lowering.functions import register
 from millstream.engine.lowering.nodes import Lowering
 from millstream.engine.time.operators import Operators
 from millstream.engine.time.watermarks import Watermarks
-from millstream.observe.facts import EpochFacts, Recorder, WatermarkFacts
+from millstream.observe import events
+from millstream.observe.facts import EpochFacts, WatermarkFacts
+from millstream.observe.gate import Gate
+from millstream.observe.recorder import Recorder
 from millstream.plan.components import BeginsEpochs, EndsAtOffset, Epoch, FillsTable
 from millstream.plan.cutting import QueryPlan
 from millstream.plan.nodes import SinkNode
@@ -52,6 +55,7 @@ class EpochLoop:
     recorder: Recorder
     deliveries: Deliveries
     stopping: Callable[[], bool]
+    gate: Gate
     bounded: bool = False
     """Whether this loop detects the end of the input by its offsets."""
     repetition: Repetition = Repetition()
@@ -69,9 +73,13 @@ class EpochLoop:
         self.ledgers = Ledgers(self.checkpoint, self.lowering)
 
     def __call__(self, frame: DataFrame, number: int) -> None:
-        if self.stopping() or (self.status.last_epoch is not None and number > self.status.last_epoch):
-            self.status.refused = True
-            raise StopRequested
+        with self.gate.passed(self.stopping) as begins:
+            if not begins or self.stopping() or (self.status.last_epoch is not None and number > self.status.last_epoch):
+                self.status.refused = True
+                raise StopRequested
+            self._run_recorded(frame, number)
+
+    def _run_recorded(self, frame: DataFrame, number: int) -> None:
         self.status.committed = self.status.finished
         try:
             self._run(frame, number)
@@ -82,6 +90,7 @@ class EpochLoop:
     def _run(self, frame: DataFrame, number: int) -> None:
         started, epoch = time.monotonic(), self._load_plan(number)
         self.status.planned_at = epoch.planned_at
+        self.recorder.publish(events.EpochPlanned(query=self.checkpoint.name, epoch=number, planned_at=epoch.planned_at))
         self._use_functions(epoch.plan, frame)
         self._require_same_inputs(epoch)
         lost = self._lost_rows(epoch)
@@ -190,7 +199,9 @@ class EpochLoop:
                     frames.run()
                 before, rows, run = self.ledgers.entries[sink.name], frames.for_sink(sink), self.lowering.sink(sink)
                 own = replace(own, repeatable=frames.repeatable(sink), before=before, accepts=epoch.accepts)
+                begun = time.monotonic()
                 staged.sinks.append(StagedSink(sink, run, run.stage(rows, own), own))
+                self._publish_staged(staged.sinks[-1], time.monotonic() - begun)
                 frames.count_reads(sink, staged.sinks[-1].staged.reads)
             if not staged.sinks and plan.stateful:
                 frames.run()
@@ -198,6 +209,10 @@ class EpochLoop:
                 self.status.current_node = plan.root.name
                 frames.late.refuse()
         return staged
+
+    def _publish_staged(self, sink: StagedSink, seconds: float) -> None:
+        rows, number = sink.staged.rows, sink.epoch.number
+        self.recorder.publish(events.EpochStaged(query=self.checkpoint.name, epoch=number, sink=sink.node.name, rows=rows, seconds=seconds))
 
     def _advance_watermark(self, frames: EpochFrames, epoch: PlannedEpoch) -> WatermarkFacts | None:
         """Track the event time of each input. If one is idle and others are not, advance Spark's watermark without it."""
@@ -215,9 +230,14 @@ class EpochLoop:
     def _commit(self, staged: StagedEpoch) -> None:
         for group in staged.groups():
             self.status.current_node = group[0].node.name
+            begun = time.monotonic()
             commit_group(group)
             for sink in group:
                 self.ledgers.record_commit(sink.node, sink.epoch)
+            names, seconds = tuple(sink.node.name for sink in group), time.monotonic() - begun
+            self.recorder.publish(
+                events.EpochCommitted(query=self.checkpoint.name, epoch=group[0].epoch.number, sinks=names, seconds=seconds)
+            )
         self.status.current_node = ""
 
     def _finish(self, epoch: PlannedEpoch, frames: EpochFrames, staged: StagedEpoch, facts: EpochFacts) -> None:

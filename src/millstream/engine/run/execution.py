@@ -23,7 +23,7 @@ from millstream.engine.run.redelivery import discard_scratch
 from millstream.engine.run.source_commits import SourceCommits
 from millstream.errors import RunError, SpecError
 from millstream.jvm.quiet import hush
-from millstream.observe.facts import Recorder
+from millstream.observe.recorder import Recorder
 from millstream.plan import types
 from millstream.plan.cutting import QueryPlan
 from millstream.plan.lookup_tables import table_nodes

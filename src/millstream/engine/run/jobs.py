@@ -15,7 +15,7 @@ from millstream.checkpoint.evolution import Change, changes
 from millstream.checkpoint.layout import Checkpoint, QueryCheckpoint
 from millstream.engine.failures import Translator
 from millstream.errors import Diagnostic, RunError
-from millstream.observe.facts import Recorder
+from millstream.observe.recorder import Recorder
 from millstream.plan.components import Epoch, KeepsLedger, LedgerEntry, NodeContext
 from millstream.plan.cutting import QueryPlan
 from millstream.plan.nodes import SinkNode

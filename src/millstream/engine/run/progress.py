@@ -11,7 +11,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from millstream.checkpoint.layout import QueryCheckpoint
 from millstream.engine.lowering.nodes import Lowering
-from millstream.observe.facts import NodeFacts, OperatorFacts, Recorder, StateFacts
+from millstream.observe.facts import NodeFacts, OperatorFacts, StateFacts
+from millstream.observe.recorder import Recorder
 from millstream.plan.components import Progress, ReportsLag, SourceRun
 from millstream.plan.cutting import QueryPlan
 

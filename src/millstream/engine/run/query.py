@@ -34,7 +34,8 @@ from millstream.engine.time.late_rows import require_findable
 from millstream.engine.time.watermarks import Watermarks
 from millstream.errors import RunError, TemporaryError
 from millstream.jvm.death import is_connection_lost
-from millstream.observe.facts import Recorder, Restart
+from millstream.observe.facts import Restart
+from millstream.observe.recorder import Recorder
 from millstream.plan.components import LearnsFromFailures
 from millstream.plan.cutting import QueryPlan
 from millstream.plan.run_options import RunOptions
@@ -182,7 +183,7 @@ class RunningQuery:
         deliveries = Deliveries(run.checkpoint, self.checkpoint)
         bounded = self.plan.bounded and not repetition.redelivers
         plan_for, stopping = self.history.plan_for, run.stopping.is_set
-        return EpochLoop(plan_for, checkpoint, run.lowering, run.recorder, deliveries, stopping, bounded, repetition)
+        return EpochLoop(plan_for, checkpoint, run.lowering, run.recorder, deliveries, stopping, run.options.gate, bounded, repetition)
 
     def _repetition(self, checkpoint: QueryCheckpoint) -> Repetition:
         """The epoch that an earlier start planned; it is the first epoch of this start."""

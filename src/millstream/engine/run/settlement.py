@@ -17,7 +17,7 @@ from millstream.engine.epoch.loop import EpochLoop
 from millstream.engine.epoch.status import Repetition
 from millstream.engine.run.redelivery import Redelivery, state_is_kept
 from millstream.errors import Diagnostic, RunError
-from millstream.observe.facts import Recorder
+from millstream.observe.recorder import Recorder
 from millstream.plan.cutting import QueryPlan
 from millstream.plan.nodes import AnyNode, TransformNode
 from millstream.plan.run_options import RunOptions

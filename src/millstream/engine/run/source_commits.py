@@ -14,7 +14,7 @@ from typing import Any
 from millstream.checkpoint.layout import Checkpoint
 from millstream.engine.epoch.offsets import offsets_of
 from millstream.engine.lowering.nodes import Lowering
-from millstream.observe.facts import Recorder
+from millstream.observe.recorder import Recorder
 from millstream.plan.components import HearsCommits
 from millstream.plan.cutting import QueryPlan
 from millstream.plan.topology import Topology

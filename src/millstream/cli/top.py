@@ -1,0 +1,82 @@
+"""`millstream top`: what a running pipeline does, node by node."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from millstream.cli.output import Format
+from millstream.cli.rates import Rates
+from millstream.cli.running import RunName, client_of
+from millstream.errors import RunError
+from millstream.units import size_of
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+_COLUMNS = ("rows_in", "rows_out", "rejected", "late", "waiting")
+
+
+def top(
+    pipeline: RunName,
+    once: Annotated[bool, typer.Option("--once", help="Print one table and exit. So does a pipe.")] = False,
+    every: Annotated[float, typer.Option(help="Seconds between two updates.", min=0.2)] = 1.0,
+    format: Annotated[Format, typer.Option(help="`json` prints one object on stdout.")] = Format.text,
+) -> None:
+    """Show rates, lag, watermarks and state of a running pipeline. Ctrl-C ends it; the pipeline goes on."""
+    from rich.console import Console
+    from rich.live import Live
+
+    client = client_of(pipeline)
+    status = client.get("/api/status")
+    if format is Format.json:
+        print(json.dumps(status, indent=2))
+        return
+    rates = Rates()
+    if once or not sys.stdout.isatty():
+        Console(width=None if sys.stdout.isatty() else 160).print(_table(status, rates))
+        return
+    with Live(_table(status, rates), screen=True, auto_refresh=False) as display, suppress(RunError):  # until the run has ended
+        while True:
+            time.sleep(every)
+            status = client.get("/api/status")
+            display.update(_table(status, rates), refresh=True)
+
+
+def _table(status: dict[str, Any], rates: Rates) -> Table:
+    from rich.table import Table
+
+    nodes, now = status["nodes"], time.monotonic()
+    rates.add({name: max(facts.get("rows_in") or 0, facts.get("rows_out") or 0) for name, facts in nodes.items()}, now)
+    shown = [name for name in _COLUMNS if any(facts.get(name) for facts in nodes.values()) or name.startswith("rows")]
+    headings = ["node", "kind", *(name.replace("_", " ") for name in shown), "rows/s", "state"]
+    table = Table(*headings, title=_title(status), title_justify="left", box=None, pad_edge=False, header_style="dim")
+    for name, facts in nodes.items():
+        counts = ["" if facts.get(each) is None else f"{facts[each]:,}" for each in shown]
+        state = facts.get("state")
+        kept = f"{state['rows']:,} rows, {size_of(state['memory_bytes'])}" if state else ""
+        table.add_row(name, facts["kind"], *counts, f"{rates.of(name, now):,.0f}", kept)
+    table.caption_justify, table.caption = "left", "\n".join(_query(name, facts) for name, facts in status["queries"].items())
+    return table
+
+
+def _title(status: dict[str, Any]) -> str:
+    health = status["health"]
+    reasons = f": {'; '.join(health['reasons'])}" if health["reasons"] else ""
+    return f"{status['name']}  {health['status']}{reasons}  {status['seconds']:,.0f} s"
+
+
+def _query(name: str, facts: dict[str, Any]) -> str:
+    parts = [f"query {name}: {facts['state']}, {facts['epochs']:,} epochs, the last in {facts['last_seconds']:.3f} s"]
+    if facts["lag_seconds"] >= 1:
+        parts.append(f"this one for {facts['lag_seconds']:.0f} s")
+    if watermark := facts.get("watermark"):
+        parts.append(f"watermark {watermark['lag_seconds']:,.0f} s behind")
+    if facts["restarts"]:
+        parts.append(f"{facts['restarts']} restarts")
+    return ", ".join(parts)

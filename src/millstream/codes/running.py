@@ -1,0 +1,30 @@
+"""Codes of what can be asked of a running pipeline."""
+
+from __future__ import annotations
+
+from millstream.codes.code import Code
+
+RUNNING: dict[str, Code] = {
+    "MS185": Code(
+        "this cannot be asked of a running pipeline",
+        "A pause and a savepoint need a moment between two epochs. A pipeline in real-time mode has none, and a very long epoch does not come "
+        "to it in time. A savepoint of a running pipeline is a local copy of a local checkpoint.",
+        "Stop the pipeline first; `millstream checkpoint copy` copies the checkpoint of a stopped one.",
+    ),
+    "MS186": Code(
+        "the folder of running pipelines is not private",
+        "Each run has a socket in a folder of its user. Whoever can open the socket can stop the pipeline, so the folder must belong to "
+        "the user, and others must have no permissions.",
+        "Correct its owner and permissions (`chmod 700`), or set XDG_RUNTIME_DIR to a private folder.",
+    ),
+    "MS187": Code(
+        "no such pipeline is running",
+        "`list`, `top`, `stop` and similar commands talk to pipelines that run on this machine under the same user.",
+        "`millstream list` shows them. If several runs have the same name, name one by its process.",
+    ),
+    "MS188": Code(
+        "the inspector cannot open its page",
+        "The port is in use, the address is not one of this machine, or others could reach it and no token is set.",
+        "`--inspect` without an address takes a free port of this machine. For other addresses set MILLSTREAM_TOKEN.",
+    ),
+}

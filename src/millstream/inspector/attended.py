@@ -1,0 +1,85 @@
+"""A run, as those see it who look at it: its plan, its facts, and what can be asked of it."""
+
+from __future__ import annotations
+
+import threading
+import time
+import uuid
+from dataclasses import dataclass, field
+
+from millstream.checkpoint import savepoint
+from millstream.checkpoint.history import History
+from millstream.checkpoint.layout import Checkpoint
+from millstream.checkpoint.savepoint import Copied
+from millstream.clients.storage import is_local, open_storage
+from millstream.errors import Diagnostic, RunError
+from millstream.observe.gate import Gate
+from millstream.observe.recorder import Recorder
+from millstream.plan.secret_references import secrets_of
+from millstream.plan.settings import RealTime
+from millstream.plan.topology import Topology
+from millstream.secrets import Redactor
+
+_PATIENCE = 300.0
+"""How long a savepoint waits for running epochs, in seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class AttendedRun:
+    """One run of a pipeline."""
+
+    topology: Topology
+    checkpoint: Checkpoint
+    recorder: Recorder
+    gate: Gate
+    stopping: threading.Event
+    run: str = field(default_factory=lambda: uuid.uuid4().hex[:12])
+    began: float = field(default_factory=time.time)
+    saving: threading.Lock = field(default_factory=threading.Lock)
+    redact: Redactor = field(init=False)
+    """Applied to everything that is shown."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "redact", Redactor(secrets_of(self.topology)))
+
+    @property
+    def name(self) -> str:
+        return self.topology.name
+
+    def history(self) -> History:
+        return History(self.checkpoint)
+
+    def stop(self) -> None:
+        """Stop after the running epochs."""
+        self.stopping.set()
+
+    def pause(self) -> None:
+        """Let the running epochs end, and begin no other."""
+        self._require_epochs("paused")
+        if not self.gate.is_paused:
+            self.gate.pause()
+            self.recorder.note("paused: no epoch begins until `millstream resume`")
+
+    def resume(self) -> None:
+        if self.gate.is_paused:
+            self.gate.resume()
+            self.recorder.note("resumed")
+
+    def save(self, folder: str) -> Copied:
+        """Copy the checkpoint between two epochs."""
+        self._require_epochs("copied while it runs")
+        if not is_local(folder) or not is_local(self.checkpoint.storage.url):
+            message = "a savepoint of a running pipeline goes from a local checkpoint to a local folder"
+            raise RunError(Diagnostic("MS185", message, help="stop the pipeline and use `millstream checkpoint copy`"))
+        with self.saving, self.gate.closed(_PATIENCE) as ended:
+            if not ended:
+                message = f"the running epochs have not ended in {_PATIENCE:g} s, so no savepoint was taken"
+                raise RunError(Diagnostic("MS185", message, help="try again, or make epochs smaller: `max_rows_per_epoch`"))
+            copied = savepoint.copy(self.checkpoint, open_storage(folder), running=True)
+        self.recorder.note(f"savepoint in {copied.url}")
+        return copied
+
+    def _require_epochs(self, what: str) -> None:
+        if isinstance(self.topology.settings.trigger, RealTime):
+            message = f"`{self.name}` runs in real-time mode and cannot be {what}: it has no pause between epochs"
+            raise RunError(Diagnostic("MS185", message, help=f"`millstream stop {self.name}` ends it with its epoch"))

@@ -1,0 +1,74 @@
+"""Asks a run of this machine, through its socket."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import socket
+from collections.abc import Iterator
+from typing import Any
+
+from millstream.errors import Diagnostic, RunError
+from millstream.inspector.registration import Registration
+
+_SECONDS = 30.0
+_SAVEPOINT_SECONDS = 3600.0
+
+
+class Client:
+    """Requests to one run."""
+
+    def __init__(self, run: Registration) -> None:
+        self.run = run
+
+    def get(self, path: str) -> Any:
+        return self._ask("GET", path)
+
+    def order(self, name: str, **values: str) -> Any:
+        return self._ask("POST", f"/api/orders/{name}", values, _SAVEPOINT_SECONDS if name == "savepoint" else _SECONDS)
+
+    def events(self) -> Iterator[tuple[str, Any]]:
+        """The name and the data of each event, until the run ends."""
+        connection = _UnixConnection(self.run.socket, _SECONDS)
+        try:
+            connection.request("GET", "/facts")
+            answer, name = connection.getresponse(), ""
+            for line in answer:
+                text = line.decode().rstrip("\n")
+                if text.startswith("event: "):
+                    name = text.removeprefix("event: ")
+                elif text.startswith("data: "):
+                    yield name, json.loads(text.removeprefix("data: "))
+        except (OSError, http.client.HTTPException):
+            return  # the run has ended
+        finally:
+            connection.close()
+
+    def _ask(self, method: str, path: str, values: dict[str, str] | None = None, seconds: float = _SECONDS) -> Any:
+        connection = _UnixConnection(self.run.socket, seconds)
+        try:
+            body = None if values is None else json.dumps(values)
+            connection.request(method, path, body, {"content-type": "application/json"} if body else {})
+            answer = connection.getresponse()
+            found = json.loads(answer.read())
+        except (OSError, ValueError, http.client.HTTPException) as error:
+            message = f"the run of `{self.run.name}` (process {self.run.process}) does not answer: {error}"
+            raise RunError(Diagnostic("MS187", message, help="it may have ended just now: `millstream list`")) from None
+        finally:
+            connection.close()
+        if isinstance(found, dict) and "errors" in found:
+            raise RunError([Diagnostic(each["code"], each["message"], help=each.get("help") or "") for each in found["errors"]])
+        return found
+
+
+class _UnixConnection(http.client.HTTPConnection):
+    """HTTP on a socket of this machine."""
+
+    def __init__(self, path: str, seconds: float) -> None:
+        super().__init__("localhost", timeout=seconds)
+        self._path = path
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self._path)

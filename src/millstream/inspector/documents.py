@@ -1,0 +1,106 @@
+"""A run and its plan as plain data: what the page, the terminal and other programs get."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from millstream.inspector.attended import AttendedRun
+from millstream.inspector.health import health_of
+from millstream.observe.facts import Caution, NodeFacts, QueryFacts, Snapshot
+from millstream.observe.metrics import metrics_of
+from millstream.plan.cutting import cut
+from millstream.plan.document import node_document
+from millstream.plan.error_policy import dead_letter_sink_of
+from millstream.plan.nodes import AnyNode, TransformNode
+from millstream.plan.topology import Topology
+
+_NOTES = 50
+
+
+def as_json(run: AttendedRun, data: Mapping[str, Any]) -> str:
+    """The data as JSON, without secrets."""
+    return run.redact(json.dumps(data, default=str))
+
+
+def run_document(run: AttendedRun) -> dict[str, Any]:
+    """What does not change during a run."""
+    return {
+        "name": run.name,
+        "run": run.run,
+        "process": os.getpid(),
+        "began": run.began,
+        "checkpoint": run.checkpoint.storage.url,
+        "labels": run.topology.settings.telemetry.labels,
+    }
+
+
+def status_document(run: AttendedRun) -> dict[str, Any]:
+    """Where a run stands."""
+    snapshot = run.recorder.snapshot()
+    health = health_of(snapshot, run.gate.is_paused)
+    return {
+        "name": run.name,
+        "run": run.run,
+        "state": snapshot.state,
+        "health": asdict(health),
+        "paused": run.gate.is_paused,
+        "seconds": round(snapshot.seconds, 3),
+        "nodes": {name: _node_facts(facts) for name, facts in snapshot.nodes.items()},
+        "queries": {name: _query_facts(facts) for name, facts in snapshot.queries.items()},
+        "notes": _notes(snapshot),
+    }
+
+
+def topology_document(topology: Topology) -> dict[str, Any]:
+    """The nodes and edges of a plan, and the queries that run them."""
+    owners = {node.name: plan.name for plan in cut(topology) for node in (*plan.nodes, *plan.sinks)}
+    return {
+        "name": topology.name,
+        "nodes": [_node(node, owners.get(node.name, "")) for node in topology.ordered()],
+        "edges": [edge for node in topology.nodes for edge in _edges(node, topology)],
+        "queries": [
+            {"name": plan.name, "sources": [node.name for node in plan.sources], "sinks": [node.name for node in plan.sinks]}
+            for plan in cut(topology)
+        ],
+    }
+
+
+def _node(node: AnyNode, query: str) -> dict[str, Any]:
+    document = node_document(node)
+    sql = document.pop("sql", "")
+    return {
+        "name": node.name,
+        "kind": node.kind,
+        "type": document.pop("type"),
+        "description": document.pop("description", ""),
+        "query": query,
+        "sql": sql if isinstance(sql, str) else "",
+        "options": {name: value for name, value in document.items() if name != "from"},
+    }
+
+
+def _edges(node: AnyNode, topology: Topology) -> list[dict[str, str]]:
+    found = [{"from": name, "to": node.name, "kind": "rows"} for name in node.inputs]
+    if node.dead_letter:
+        found.append({"from": node.name, "to": node.dead_letter, "kind": "rejects"})
+    if letter := dead_letter_sink_of(node.late):
+        found.append({"from": node.name, "to": letter, "kind": "late"})
+    tables = node.lookup_names if isinstance(node, TransformNode) else ()
+    return found + [{"from": name, "to": node.name, "kind": "lookup"} for name in tables if name in topology.by_name]
+
+
+def _node_facts(facts: NodeFacts) -> dict[str, Any]:
+    counts = {metric.name: metric.plain(facts) for metric in metrics_of(NodeFacts) if metric.value(facts) is not None}
+    return {"kind": facts.kind, **({"guarantee": facts.guarantee} if facts.guarantee else {}), **counts}
+
+
+def _query_facts(facts: QueryFacts) -> dict[str, Any]:
+    return {name: value for name, value in asdict(facts).items() if value is not None and name != "durations"}
+
+
+def _notes(snapshot: Snapshot) -> list[dict[str, Any]]:
+    return [{"message": str(note), "warning": isinstance(note, Caution)} for note in snapshot.notes[-_NOTES:]]

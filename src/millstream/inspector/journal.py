@@ -1,0 +1,56 @@
+"""Writes the events of a run to its history, in a thread of its own: no epoch waits for it."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import suppress
+
+from millstream.checkpoint.history import History
+from millstream.clients.storage import is_local
+from millstream.inspector.attended import AttendedRun
+from millstream.observe.events import Noted
+from millstream.observe.stream import Reader
+
+_LOCAL_SECONDS, _REMOTE_SECONDS = 2.0, 30.0
+_MEASURE_SECONDS = 5.0
+_CAPACITY = 20_000
+
+
+class Journal:
+    """Collects and writes. Failing to write ends the history, and not the run."""
+
+    def __init__(self, run: AttendedRun) -> None:
+        self._run, self._history = run, run.history()
+        self._pause = _LOCAL_SECONDS if is_local(run.checkpoint.storage.url) else _REMOTE_SECONDS
+        self._reader: Reader = run.recorder.events.open(_CAPACITY)
+        self._ending = threading.Event()
+        self._thread = threading.Thread(target=self._write, daemon=True, name="history")
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def close(self) -> None:
+        """Write what is left."""
+        self._ending.set()
+        self._thread.join(self._pause)
+        self._run.recorder.events.close(self._reader)
+
+    def _write(self) -> None:
+        with suppress(OSError):
+            measured = 0.0
+            while True:
+                ended = self._ending.wait(self._pause)
+                measured += self._pause
+                if ended or measured >= _MEASURE_SECONDS:
+                    self._run.recorder.measure()
+                    measured = 0.0
+                self._flush(self._history)
+                if ended:
+                    return
+
+    def _flush(self, history: History) -> None:
+        found, lost = self._reader.take()
+        if lost:
+            history.add([Noted(message=f"{lost} events are missing here: they came faster than they could be written")])
+        history.add(found)
+        history.flush()
