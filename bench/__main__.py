@@ -16,6 +16,7 @@ QUESTIONS = (
     "throughput",
     "epochs",
     "flat",
+    "observe",
     "durability",
     "generator",
     "footprint",

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
+from millstream.inspector.exported_metrics import METRICS
 from millstream.plan.components import sink, source, transform
 from millstream.registry import Kind, Registry
 
@@ -72,9 +73,24 @@ def _capabilities() -> str:
     return "\n".join(["| of a | capability | |", "|---|---|---|", *rows])
 
 
+def _metrics() -> str:
+    """The metrics of a run, with the names that other tools give to the same."""
+    rows = [
+        f"| `{metric.prometheus}{'_total' if metric.kind == 'counter' else ''}` | {metric.kind} | {_names(', '.join(metric.labels))} "
+        f"| {metric.description} | {_names(metric.streamling)} | {_names(metric.volley)} |"
+        for metric in METRICS
+    ]
+    return "\n".join(["| metric | kind | labels | | Streamling | Volley |", "|---|---|---|---|---|---|", *rows])
+
+
+def _names(text: str) -> str:
+    return ", ".join(f"`{name}`" for name in text.split(", ") if name)
+
+
 REGIONS: dict[str, Callable[[], str]] = {
     "capabilities": _capabilities,
     "components": _components,
     "extras": _extras,
+    "metrics": _metrics,
     "sinks": _sinks,
 }

@@ -11,7 +11,7 @@ fast pipeline would otherwise push the last hour out by its epochs.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from millstream.checkpoint.layout import OWN, Checkpoint
@@ -66,9 +66,10 @@ class _Ring:
 
 
 class History:
-    """Both rings of a checkpoint."""
+    """Both rings of a checkpoint. `redact` hides secrets in what is written."""
 
-    def __init__(self, checkpoint: Checkpoint) -> None:
+    def __init__(self, checkpoint: Checkpoint, redact: Callable[[str], str] = str) -> None:
+        self._redact = redact
         storage = checkpoint.storage
         if isinstance(storage, LocalStorage):
             storage = LocalStorage(storage.root, durable=False)
@@ -79,7 +80,7 @@ class History:
         for event in found:
             if not isinstance(event, RowsSampled):
                 ring = self._measures if isinstance(event, Measured) else self._events
-                ring.add(json.dumps(as_dict(event), default=str).encode() + b"\n")
+                ring.add(self._redact(json.dumps(as_dict(event), default=str)).encode() + b"\n")
 
     def flush(self) -> None:
         self._events.flush()

@@ -19,8 +19,8 @@ from millstream.cli.inspect_option import complete_inspect  # noqa: E402
 from millstream.cli.output import fail  # noqa: E402
 
 COMMANDS = (
-    *("run", "check", "plan", "graph", "test", "init", "doctor", "fetch", "schema", "explain"),
-    *("list", "top", "inspect", "stop", "pause", "resume", "savepoint"),
+    *("run", "check", "plan", "preview", "graph", "test", "init", "doctor", "fetch", "schema", "explain"),
+    *("list", "top", "tap", "inspect", "stop", "pause", "resume", "savepoint"),
     *("checkpoint", "state", "store", "table", "dev"),
 )
 """Each command is a module with a function, or a group of commands, of the same name; one that Python knows has a `_` behind it."""

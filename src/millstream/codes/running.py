@@ -7,8 +7,8 @@ from millstream.codes.code import Code
 RUNNING: dict[str, Code] = {
     "MS185": Code(
         "this cannot be asked of a running pipeline",
-        "A pause and a savepoint need a moment between two epochs. A pipeline in real-time mode has none, and a very long epoch does not come "
-        "to it in time. A savepoint of a running pipeline is a local copy of a local checkpoint.",
+        "A pause and a savepoint need a moment between two epochs. A pipeline in real-time mode has none, and a very long epoch does not "
+        "come to it in time. A savepoint of a running pipeline is a local copy of a local checkpoint.",
         "Stop the pipeline first; `millstream checkpoint copy` copies the checkpoint of a stopped one.",
     ),
     "MS186": Code(
@@ -26,5 +26,17 @@ RUNNING: dict[str, Code] = {
         "the inspector cannot open its page",
         "The port is in use, the address is not one of this machine, or others could reach it and no token is set.",
         "`--inspect` without an address takes a free port of this machine. For other addresses set MILLSTREAM_TOKEN.",
+    ),
+    "MS189": Code(
+        "the rows of this node cannot be shown",
+        "Rows are sampled where they are known for each epoch: at the last node of a query's streaming plan, and at the nodes below it. "
+        "Spark computes the nodes above in one piece with them, and a running plan cannot be changed.",
+        "Look at a node that the message names, or run `millstream plan` to see the queries of the pipeline.",
+    ),
+    "MS190": Code(
+        "this cannot be previewed",
+        "A preview reads real sources and changes nothing. Reading the changes of Postgres moves a replication slot, and a dynamic table "
+        "that the stream fills would be written.",
+        "Look at the pipeline while it runs: `millstream tap PIPELINE NODE`.",
     ),
 }

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -76,7 +77,7 @@ class SparkEngine:
                 queries = cut(topology)
                 if is_done(topology, queries, checkpoint, options, recorder):
                     return _report(recorder, url, {})
-                with attended(AttendedRun(topology, checkpoint, recorder, options.gate, options.stop), options, os.environ):
+                with _attended(topology, checkpoint, recorder, options):
                     return self._run_with_restarts(
                         topology, queries, recorder, options, partial(self._execute, topology, queries, checkpoint, started)
                     )
@@ -137,7 +138,7 @@ class SparkEngine:
             queries = cut(topology)
             if is_done(topology, queries, checkpoint, options, recorder):
                 return _report(recorder, url, dict(session.times))
-            with attended(AttendedRun(topology, checkpoint, recorder, options.gate, options.stop), options, os.environ):
+            with _attended(topology, checkpoint, recorder, options):
                 return self._execute(topology, queries, checkpoint, started, session, recorder, options)
         finally:
             lease.release()
@@ -186,6 +187,13 @@ class SparkEngine:
             wanted = session_options(topology, queries, keeps_state=True, log_dir=None)
             return lend(wanted, partial(open_with, progress=options.tell, preload=preload))
         return open_session(topology, queries, options.tell, preload=preload)
+
+
+def _attended(topology: Topology, checkpoint: Checkpoint, recorder: Recorder, options: RunOptions) -> AbstractContextManager[None]:
+    """In the body others can look at the run."""
+    if options.private:
+        return nullcontext()
+    return attended(AttendedRun(topology, checkpoint, recorder, options.gate, options.stop), options, os.environ)
 
 
 def preload() -> None:

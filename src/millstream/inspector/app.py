@@ -98,10 +98,13 @@ class _RunRoutes:
             "/api/topology": self._topology,
             "/api/history": self._history,
         }
-        orders: dict[str, Answer] = {name: getattr(self, f"_{name}") for name in ("stop", "pause", "resume", "savepoint", "page")}
+        orders: dict[str, Answer] = {
+            f"/api/orders/{name}": getattr(self, f"_{name}") for name in ("stop", "pause", "resume", "savepoint", "page")
+        }
+        orders["/api/watch"] = self._watch
         return [
             *(Route(path, answer, methods=["GET"]) for path, answer in shown.items()),
-            *(Route(f"/api/orders/{name}", _reporting(answer), methods=["POST"]) for name, answer in orders.items()),
+            *(Route(path, _reporting(answer), methods=["POST"]) for path, answer in orders.items()),
         ]
 
     async def _alive(self, _: Request) -> Response:
@@ -153,6 +156,10 @@ class _RunRoutes:
         folder = str((await request.json())["folder"])
         return self._json(asdict(await run_in_threadpool(self._run.save, folder)))
 
+    async def _watch(self, request: Request) -> Response:
+        """Sample the rows of a node for some seconds; they come as events of the node in the answer."""
+        return JSONResponse({"node": self._run.watch(str((await request.json())["node"]))})
+
     async def _page(self, request: Request) -> Response:
         """Open the page, for somebody who may give orders: the answer is its link with the token."""
         asked = await request.json()
@@ -174,6 +181,6 @@ def _reporting(answer: Answer) -> Answer:
         except MillstreamError as error:
             return JSONResponse({"errors": [each.as_dict() for each in error.diagnostics], "exit": error.exit_code}, 409)
         except (KeyError, TypeError, json.JSONDecodeError):
-            return JSONResponse({"error": "the request has no `folder`"}, 400)
+            return JSONResponse({"error": "the request lacks a value"}, 400)
 
     return call

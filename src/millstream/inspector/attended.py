@@ -6,15 +6,17 @@ import threading
 import time
 import uuid
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from millstream.checkpoint import savepoint
 from millstream.checkpoint.history import History
 from millstream.checkpoint.layout import Checkpoint
 from millstream.checkpoint.savepoint import Copied
 from millstream.clients.storage import is_local, open_storage
-from millstream.errors import Diagnostic, RunError
+from millstream.errors import Diagnostic, RunError, nearest
 from millstream.observe.gate import Gate
 from millstream.observe.recorder import Recorder
+from millstream.plan.cutting import cut
 from millstream.plan.secret_references import secrets_of
 from millstream.plan.settings import RealTime
 from millstream.plan.topology import Topology
@@ -24,7 +26,7 @@ _PATIENCE = 300.0
 """How long a savepoint waits for running epochs, in seconds."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class AttendedRun:
     """One run of a pipeline."""
 
@@ -47,7 +49,7 @@ class AttendedRun:
         return self.topology.name
 
     def history(self) -> History:
-        return History(self.checkpoint)
+        return History(self.checkpoint, self.redact)
 
     def stop(self) -> None:
         """Stop after the running epochs."""
@@ -78,6 +80,23 @@ class AttendedRun:
             copied = savepoint.copy(self.checkpoint, open_storage(folder), running=True)
         self.recorder.note(f"savepoint in {copied.url}")
         return copied
+
+    def watch(self, name: str) -> str:
+        """Have the rows of a node sampled for some seconds. The node that is sampled: for a sink its input."""
+        node = self.topology.by_name.get(name)
+        if node is None:
+            raise RunError(Diagnostic("MS189", f"`{self.name}` has no node `{name}`", help=nearest(name, self.topology.by_name)))
+        shown = node.inputs[0] if node.kind == "sink" and node.inputs else name
+        if shown not in self._sampled_nodes:
+            message = f"the rows of `{name}` cannot be shown while the pipeline runs: Spark computes it together with the nodes below it"
+            near = ", ".join(f"`{each}`" for each in sorted(self._sampled_nodes))
+            raise RunError(Diagnostic("MS189", message, help=f"these can be shown: {near}"))
+        self.recorder.watches.ask(shown)
+        return shown
+
+    @cached_property
+    def _sampled_nodes(self) -> frozenset[str]:
+        return frozenset(node.name for plan in cut(self.topology) for node in (plan.stream_end, *plan.below))
 
     def _require_epochs(self, what: str) -> None:
         if isinstance(self.topology.settings.trigger, RealTime):

@@ -27,6 +27,9 @@ class Client:
     def order(self, name: str, **values: str) -> Any:
         return self._ask("POST", f"/api/orders/{name}", values, _SAVEPOINT_SECONDS if name == "savepoint" else _SECONDS)
 
+    def post(self, path: str, **values: str) -> Any:
+        return self._ask("POST", path, values)
+
     def events(self) -> Iterator[tuple[str, Any]]:
         """The name and the data of each event, until the run ends."""
         connection = _UnixConnection(self.run.socket, _SECONDS)

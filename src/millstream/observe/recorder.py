@@ -16,6 +16,7 @@ from millstream.observe.events import Event
 from millstream.observe.facts import Caution, EpochFacts, NodeFacts, QueryFacts, Restart, Snapshot, State
 from millstream.observe.metrics import Kind
 from millstream.observe.stream import EventStream
+from millstream.observe.watches import Watches
 
 
 class Recorder:
@@ -28,6 +29,7 @@ class Recorder:
         self._read: dict[str, dict[str, int | None]] = {}
         """source → query → rows read"""
         self.events = EventStream()
+        self.watches = Watches()
 
     def snapshot(self) -> Snapshot:
         with self._lock:

@@ -57,6 +57,8 @@ class RunOptions:
     """Show the run as a web page at this address."""
     keeps_spark: bool = field(default=False, kw_only=True)
     """Leave Spark running for the next run of this process that asks for the same."""
+    private: bool = field(default=False, kw_only=True)
+    """Nobody else learns of the run: sources are not told what was committed, and other processes do not find it."""
     checked: bool = field(default=False, kw_only=True)
     """Whether the plan was checked already, as the loader of pipeline files does."""
     flags: bool = field(default=False, kw_only=True)

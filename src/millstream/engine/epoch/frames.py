@@ -45,10 +45,11 @@ class EpochFrames:
         operators: Callable[[], Operators] | None = None,
         accepts: bool = False,
         maintenance: Maintenance | None = None,
+        watched: frozenset[str] = frozenset(),
     ) -> None:
         self._plan, self._lowering, self._epoch, self._entry, self._clock = plan, lowering, epoch, entry, clock
         self._find_operators, self._source, self._accepts, self._maintenance = operators, root, accepts, maintenance
-        self._spark, self._stream_end = root.sparkSession, plan.stream_end.name
+        self._spark, self._stream_end, self.watched = root.sparkSession, plan.stream_end.name, watched
         self._full: dict[str, DataFrame] = {}
         self._persisted: list[DataFrame] = []
         self._materialised: set[str] = set()
@@ -116,6 +117,15 @@ class EpochFrames:
         node = self._plan.node(sink.inputs[0])
         foreign = [step for step in self._above(node) if functions_of(step.component) or calls_of(step, self._plan.functions)]
         return not foreign and not self._varies(node)
+
+    def sample(self, name: str, count: int) -> list[str] | None:
+        """Some rows of a watched node, as JSON. Call it after the sinks have read theirs: what is kept for it is not computed again. None
+        when no sink has read the node.
+        """
+        if name not in self._full:
+            return None
+        row = F.to_json(F.struct("*"), {"ignoreNullFields": "false"})
+        return [found[0] for found in self.rows(name).limit(count).select(row).collect()]
 
     def count_rejects(self) -> dict[str, int]:
         """Node → rejects that no sink counts: those of nodes that drop them or share a dead-letter sink. Call it after the sinks have
@@ -203,7 +213,7 @@ class EpochFrames:
             self._materialised.add(node.name)
             anew = self._accepts and self._target_rejects(node)
             return stage_once(frame, self._lowering.checkpoint, (self._plan.name, node.name), self._epoch, self._entry.digest, anew=anew)
-        if readers > 1 and self._is_expensive(node):
+        if (readers > 1 and self._is_expensive(node)) or node.name in self.watched:
             frame = frame.persist()
             self._persisted.append(frame)
         return frame

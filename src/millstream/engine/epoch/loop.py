@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from pyspark.sql import DataFrame
@@ -35,6 +36,7 @@ from millstream.observe import events
 from millstream.observe.facts import EpochFacts, WatermarkFacts
 from millstream.observe.gate import Gate
 from millstream.observe.recorder import Recorder
+from millstream.observe.watches import ROWS
 from millstream.plan.components import BeginsEpochs, EndsAtOffset, Epoch, FillsTable
 from millstream.plan.cutting import QueryPlan
 from millstream.plan.nodes import SinkNode
@@ -109,6 +111,7 @@ class EpochLoop:
                     self.maintenance.write(number, epoch.entry.digest)
                     self.lowering.checkpoint.require_lease()
             self._commit(staged)
+            self._sample(epoch, frames)
         finally:
             frames.release()
         facts = EpochFacts(epoch.plan.name, number, time.monotonic() - started, {}, rejected, (), (), late, watermark, lost)
@@ -169,8 +172,9 @@ class EpochLoop:
 
     def _frames(self, epoch: PlannedEpoch, frame: DataFrame) -> EpochFrames:
         operators = self._operators if self.watermarks else None
+        watched = self.recorder.watches.due(node.name for node in (epoch.plan.stream_end, *epoch.plan.below))
         return EpochFrames(
-            epoch.plan, frame, self.lowering, epoch.number, epoch.entry, epoch.clock, operators, epoch.accepts, self.maintenance
+            epoch.plan, frame, self.lowering, epoch.number, epoch.entry, epoch.clock, operators, epoch.accepts, self.maintenance, watched
         )
 
     def _operators(self) -> Operators:
@@ -209,6 +213,16 @@ class EpochLoop:
                 self.status.current_node = plan.root.name
                 frames.late.refuse()
         return staged
+
+    def _sample(self, epoch: PlannedEpoch, frames: EpochFrames) -> None:
+        """Publish rows of the nodes that somebody watches. A failure here is nobody's but the watcher's."""
+        for name in frames.watched:
+            with suppress(Exception):
+                rows = frames.sample(name, ROWS)
+                if rows is not None:
+                    self.recorder.watches.note(name)
+                    query, number = self.checkpoint.name, epoch.number
+                    self.recorder.publish(events.RowsSampled(node=name, query=query, epoch=number, rows=tuple(rows), read_again=False))
 
     def _publish_staged(self, sink: StagedSink, seconds: float) -> None:
         rows, number = sink.staged.rows, sink.epoch.number

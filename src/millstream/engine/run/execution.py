@@ -130,7 +130,9 @@ class Execution:
             self._store,
             real_time=isinstance(topology.settings.trigger, RealTime),
         )
-        self._source_commits = SourceCommits(topology, self._all_plans, lowering, self._recorder, self._redact)
+        self._source_commits = SourceCommits(
+            topology, self._all_plans, lowering, self._recorder, self._redact, private=self._options.private
+        )
         services = RunServices(
             topology.name,
             self._checkpoint,

@@ -26,9 +26,20 @@ _PATIENCE_SECONDS = 30
 class SourceCommits:
     """The offsets that every query has committed, and those reported to every source. All calls come from the watching thread."""
 
-    def __init__(self, topology: Topology, plans: Sequence[QueryPlan], lowering: Lowering, recorder: Recorder, redact: Redactor) -> None:
+    def __init__(
+        self,
+        topology: Topology,
+        plans: Sequence[QueryPlan],
+        lowering: Lowering,
+        recorder: Recorder,
+        redact: Redactor,
+        *,
+        private: bool = False,
+    ) -> None:
+        """`private`: nothing is reported."""
         self._lowering, self._recorder, self._redact = lowering, recorder, redact
-        self._listening = {node.name: run for node in topology.sources if isinstance(run := lowering.source(node), HearsCommits)}
+        sources = () if private else topology.sources
+        self._listening = {node.name: run for node in sources if isinstance(run := lowering.source(node), HearsCommits)}
         plans = plans if self._listening else ()
         self._readers = {name: [plan.name for plan in plans if name in _names(plan)] for name in self._listening}
         self._offsets = {plan.name: _committed_offsets(plan, lowering.checkpoint) for plan in plans}

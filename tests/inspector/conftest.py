@@ -1,0 +1,60 @@
+"""A run without Spark, whose recorder is fed by the test."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from millstream.checkpoint.layout import Checkpoint
+from millstream.clients.storage import LocalStorage
+from millstream.inspector.attendance import attended
+from millstream.inspector.attended import AttendedRun
+from millstream.observe.gate import Gate
+from millstream.observe.recorder import Recorder
+from millstream.plan.run_options import InspectAddress, RunOptions
+from millstream.spec.loader import loads
+
+CANARY = "s3cr3t-canary-value"
+TEXT = """
+name: shop
+sources:
+  orders:
+    type: kafka
+    topic: orders
+    bootstrap_servers: "h:1"
+    security: {protocol: sasl_ssl, mechanism: PLAIN, username: u, password: "${CANARY}"}
+transforms:
+  big: {type: filter, from: orders, where: "value <> 'x'", description: "<b>big</b> ones"}
+sinks:
+  out: {type: blackhole, from: big}
+"""
+
+
+@pytest.fixture
+def sockets(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of running pipelines, for this test alone."""
+    folder = tmp_path_factory.mktemp("x")
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(folder))
+    return folder
+
+
+@pytest.fixture
+def attend(tmp_path: Path, sockets: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., tuple[AttendedRun, str]]]:
+    """Open a run; its recorder, and the link to its page."""
+    monkeypatch.setenv("CANARY", CANARY)
+    with ExitStack() as stack:
+
+        def go(text: str = TEXT, host: str = "127.0.0.1") -> tuple[AttendedRun, str]:
+            topology = loads(text, environ=os.environ).require()
+            storage, said = LocalStorage(tmp_path / f"checkpoint-{topology.name}"), list[str]()
+            run = AttendedRun(topology, Checkpoint(storage, topology.name), Recorder(topology.name), Gate(), threading.Event())
+            stack.enter_context(attended(run, RunOptions(inspect=InspectAddress(host), tell=said.append), os.environ))
+            run.recorder.state("running")
+            return run, said[0].removeprefix("inspector: ")
+
+        yield go
