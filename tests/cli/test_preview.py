@@ -13,7 +13,7 @@ pytestmark = pytest.mark.spark
 PIPELINE = """
 sources:
   rows: {type: file, path: in, format: json, schema: {id: int64, k: string}, mode: {type: bounded}, on_error: {dead_letter: bad}}
-  more: {type: generator, fields: {id: {type: sequence}}}
+  more: {type: generator, partitions: 1, fields: {id: {type: sequence}}}
 transforms:
   big: {type: filter, from: rows, where: id > 1}
   totals: {type: aggregate, from: big, key_by: [k], aggregate: {n: count(*)}}
@@ -65,8 +65,8 @@ def test_a_table_that_the_stream_fills_is_refused(tmp_path: Path, warm: Callable
     (tmp_path / "p.yaml").write_text("""
 sources: {people: {type: generator, rows: 3, fields: {id: {type: sequence}}}}
 transforms:
-  seen: {type: dynamic_table, backend: sqlite, path: seen.db, key: id, columns: {}, sql: SELECT id FROM people}
-  known: {type: filter, from: people, where: "dynamic_table_check('seen', id)"}
+  seen: {type: dynamic_table, backend: sqlite, path: seen.db, key: id, columns: {n: int64}, sql: "SELECT id, 1L AS n FROM people"}
+  known: {type: sql, sql: "SELECT p.id, s.n FROM people p LEFT JOIN seen s ON p.id = s.id"}
 sinks: {out: {type: blackhole, from: known}}
 """)
     done = warm("preview", "p.yaml")

@@ -26,8 +26,9 @@ sources:
   orders:
     type: kafka
     topic: orders
+    format: string
     bootstrap_servers: "h:1"
-    security: {protocol: sasl_ssl, mechanism: PLAIN, username: u, password: "${CANARY}"}
+    security: {protocol: SASL_SSL, mechanism: PLAIN, username: u, password: secret://env/CANARY}
 transforms:
   big: {type: filter, from: orders, where: "value <> 'x'", description: "<b>big</b> ones"}
 sinks:

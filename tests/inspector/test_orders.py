@@ -29,7 +29,7 @@ sources:
 transforms:
   small: {type: filter, from: g, where: id >= 0}
 sinks:
-  out: {type: file, from: small, path: out, format: json}
+  out: {type: file, from: small, path: out, format: parquet}
 """
 
 
@@ -68,7 +68,7 @@ def running(
 
 
 def rows() -> list[int]:
-    return sorted(read_committed("out")["id"].to_pylist()) if Path("out").exists() and list(Path("out").glob("*.json")) else []
+    return sorted(read_committed("out")["id"].to_pylist()) if Path("out").exists() and list(Path("out").glob("*.parquet")) else []
 
 
 def wait_for(count: int, seconds: float = 60) -> None:

@@ -27,9 +27,10 @@ def preview(
 ) -> None:
     """Show the first rows of a node. Real sources are read, and nothing is written: no sink, no checkpoint, no offset."""
     from millstream.engine.offline.first_rows import first_rows
+    from millstream.registry import engine
 
     topology = load_or_fail(pipeline, config, setting_flags(set_))
-    found = first_rows(topology, node, rows, wait, narrate)
+    found = first_rows(engine()(), topology, node, rows, wait, narrate)
     _print(found, as_json=format is Format.json or not sys.stdout.isatty())
     count = found.rows.num_rows
     told = "all there are" if found.is_all else "the first ones" if count == rows else f"those that came in {wait:g} s"

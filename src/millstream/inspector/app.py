@@ -36,7 +36,7 @@ _SAFE = {
 }
 _MOST_READERS = 100
 
-Answer = Callable[[Request], Awaitable[Response]]
+Answer = Callable[[Request], Awaitable[ASGIApp]]
 
 
 def application(run: AttendedRun, access: Access, open_page: Callable[[InspectAddress], str]) -> ASGIApp:
@@ -119,7 +119,7 @@ class _RunRoutes:
     async def _metrics(self, _: Request) -> Response:
         return Response(await run_in_threadpool(exposition, self._run), media_type=CONTENT_TYPE)
 
-    async def _facts(self, request: Request) -> Response:
+    async def _facts(self, _: Request) -> ASGIApp:
         if self._run.recorder.events.readers >= _MOST_READERS:
             return JSONResponse({"error": f"{_MOST_READERS} readers are connected already"}, 503)
         return Feed(self._run)
@@ -175,7 +175,7 @@ class _RunRoutes:
 def _reporting(answer: Answer) -> Answer:
     """A failure is an answer with its diagnostics."""
 
-    async def call(request: Request) -> Response:
+    async def call(request: Request) -> ASGIApp:
         try:
             return await answer(request)
         except MillstreamError as error:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import MISSING, Field, asdict, dataclass, field, fields
 from typing import Any
 
 from millstream.observe.facts import State, WatermarkFacts
@@ -174,9 +174,14 @@ def kind_of(event: Event | type[Event]) -> str:
 
 
 def as_dict(event: Event) -> dict[str, Any]:
-    """Plain data for JSON, without what is empty."""
-    found = {name: value for name, value in asdict(event).items() if value not in (None, "", (), {})}
-    return {"v": VERSION, "event": kind_of(event), **found}
+    """Plain data for JSON, without fields that have their default."""
+    found = asdict(event)
+    shown = {each.name: found[each.name] for each in fields(event) if each.name == "at" or found[each.name] != _default(each)}
+    return {"v": VERSION, "event": kind_of(event), **shown}
+
+
+def _default(each: Field[Any]) -> Any:
+    return each.default_factory() if each.default_factory is not MISSING else each.default
 
 
 def from_dict(data: Mapping[str, Any]) -> Event | None:
@@ -186,8 +191,6 @@ def from_dict(data: Mapping[str, Any]) -> Event | None:
         return None
     known = {each.name for each in fields(kind)}
     values: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in data.items() if name in known}
-    if kind is EpochFinished:
-        values.setdefault("rows_out", {})
     if isinstance(values.get("watermark"), Mapping):
         values["watermark"] = WatermarkFacts(**values["watermark"])
     try:

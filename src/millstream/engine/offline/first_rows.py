@@ -16,13 +16,12 @@ from typing import TYPE_CHECKING, ClassVar
 import pyarrow as pa
 from pydantic import PrivateAttr
 
-from millstream.engine.engine import SparkEngine
 from millstream.errors import Diagnostic, RunError, SpecError, nearest
 from millstream.observe.facts import Snapshot
 from millstream.plan.components import Epoch, NamesInputs, NodeContext, Sink, SinkRun, Staged
 from millstream.plan.lookup_tables import fills
 from millstream.plan.nodes import AnyNode, SinkNode, SourceNode, TransformNode, make_node
-from millstream.plan.run_options import RunOptions
+from millstream.plan.run_options import Engine, RunOptions
 from millstream.plan.settings import Continuous, StoreSettings
 from millstream.plan.topology import Topology
 
@@ -42,7 +41,7 @@ class FirstRows:
     """Whether the input ended before there were as many rows as asked for."""
 
 
-def first_rows(topology: Topology, name: str | None, count: int, seconds: float, tell: Callable[[str], None]) -> FirstRows:
+def first_rows(engine: Engine, topology: Topology, name: str | None, count: int, seconds: float, tell: Callable[[str], None]) -> FirstRows:
     """The rows of a node, or of the input of the first sink; those that have arrived when the time is over."""
     node = _chosen(topology, name)
     kept = _KeptRows()
@@ -58,7 +57,7 @@ def first_rows(topology: Topology, name: str | None, count: int, seconds: float,
         changes = {"checkpoint": folder, "trigger": Continuous(), "store": StoreSettings()}
         settings = topology.settings.model_copy(update=changes)
         options = RunOptions(watch=watch, tell=tell, stop=stop, checked=True, flags=True, private=True)
-        report = SparkEngine().run(replace(part, settings=settings), options)
+        report = engine.run(replace(part, settings=settings), options)
     return FirstRows(node.name, kept.table(count), report.state == "done" and kept.count < count)
 
 
