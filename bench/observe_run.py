@@ -6,10 +6,12 @@ The readers are processes of their own, as Prometheus and a browser are.
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
@@ -19,6 +21,8 @@ from unittest.mock import patch
 from bench.figures import ROOT
 from millstream.engine import engine
 from millstream.engine.engine import SparkEngine
+from millstream.inspector.client import Client
+from millstream.inspector.registration import running
 from millstream.jvm.session import SessionOptions, begin
 from millstream.observe.stream import EventStream
 from millstream.plan.run_options import InspectAddress, RunOptions
@@ -75,16 +79,22 @@ def _run(spark: SparkEngine, rows: int, size: int, way: str) -> float:
         readers = stack.enter_context(_readers(way))
         inspect = InspectAddress() if readers else None
         started = time.perf_counter()
-        spark.run(topology, RunOptions(inspect=inspect, tell=lambda text: _start(text, readers)))
+        spark.run(topology, RunOptions(inspect=inspect, tell=lambda _: _start(readers)))
         taken = time.perf_counter() - started
     shutil.rmtree(Path(folder), ignore_errors=True)
     return taken
 
 
-def _start(text: str, readers: list[tuple[str, list[subprocess.Popen[bytes]]]]) -> None:
-    url, _, token = text.removeprefix("inspector: ").partition("#")
-    for script, started in readers:
-        started.append(subprocess.Popen([sys.executable, "-c", script, url, token], cwd=ROOT, stderr=subprocess.DEVNULL))
+def _start(readers: list[tuple[str, list[subprocess.Popen[bytes]]]]) -> None:
+    """Start the readers when the page is open. Its link is asked for as `millstream inspect` does."""
+
+    def start() -> None:
+        (run,) = running(os.environ)
+        url, _, token = Client(run).order("page")["url"].partition("#")
+        for script, started in readers:
+            started.append(subprocess.Popen([sys.executable, "-c", script, url, token], cwd=ROOT, stderr=subprocess.DEVNULL))
+
+    threading.Timer(0.1, start).start()
 
 
 @contextmanager

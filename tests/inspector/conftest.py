@@ -14,6 +14,8 @@ from millstream.checkpoint.layout import Checkpoint
 from millstream.clients.storage import LocalStorage
 from millstream.inspector.attendance import attended
 from millstream.inspector.attended import AttendedRun
+from millstream.inspector.client import Client
+from millstream.inspector.registration import find
 from millstream.observe.gate import Gate
 from millstream.observe.recorder import Recorder
 from millstream.plan.run_options import InspectAddress, RunOptions
@@ -50,12 +52,12 @@ def attend(tmp_path: Path, sockets: Path, monkeypatch: pytest.MonkeyPatch) -> It
     monkeypatch.setenv("CANARY", CANARY)
     with ExitStack() as stack:
 
-        def go(text: str = TEXT, host: str = "127.0.0.1") -> tuple[AttendedRun, str]:
+        def go(text: str = TEXT, host: str = "127.0.0.1", tell: Callable[[str], None] = str) -> tuple[AttendedRun, str]:
             topology = loads(text, environ=os.environ).require()
-            storage, said = LocalStorage(tmp_path / f"checkpoint-{topology.name}"), list[str]()
+            storage = LocalStorage(tmp_path / f"checkpoint-{topology.name}")
             run = AttendedRun(topology, Checkpoint(storage, topology.name), Recorder(topology.name), Gate(), threading.Event())
-            stack.enter_context(attended(run, RunOptions(inspect=InspectAddress(host), tell=said.append), os.environ))
+            stack.enter_context(attended(run, RunOptions(inspect=InspectAddress(host), tell=tell), os.environ))
             run.recorder.state("running")
-            return run, said[0].removeprefix("inspector: ")
+            return run, Client(find(topology.name, os.environ)).order("page")["url"]
 
         yield go

@@ -88,6 +88,14 @@ def test_a_folder_that_others_can_open_is_refused(tmp_path: Path) -> None:
         folder_of({"XDG_RUNTIME_DIR": str(tmp_path)})
 
 
+def test_the_token_is_not_in_the_log(attend: Attend, tmp_path: Path, sockets: Path) -> None:
+    said = list[str]()
+    _, link = attend(tell=said.append)
+    assert said == [f"inspector: {link.partition('#')[0]}"]
+    written = "".join(file.read_text() for file in sockets.rglob("*.json"))
+    assert link.partition("#")[2] not in written
+
+
 def test_secrets_show_nowhere(attend: Attend) -> None:
     run, link = attend()
     run.recorder.note(f"could not log in with {CANARY}")

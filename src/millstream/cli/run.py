@@ -19,7 +19,7 @@ from millstream.cli.output import Format, narrate, show
 from millstream.cli.pipelines import ConfigFile, SettingFlags, load_or_fail, setting_flags
 from millstream.cli.run_output import RunOutput
 from millstream.cli.signals import catch_signals
-from millstream.errors import MillstreamError, SpecError
+from millstream.errors import Diagnostic, MillstreamError, SpecError, UsageError
 
 if TYPE_CHECKING:
     from millstream.observe.report import Report
@@ -88,6 +88,10 @@ def run(
     output = RunOutput(format, log_format, LogLevel.error if quiet else log_level, quiet)
     if len(found.files) > 1:
         from millstream.cli.run_several import run_several
+
+        if wanted.inspect is not None and wanted.inspect.port:
+            message = "several pipelines cannot share one port: each has a page of its own"
+            raise UsageError([Diagnostic("MS188", message, help="`--inspect` without an address gives each a free port")])
 
         run_several(found.files, config, flags, wanted, output)
     else:

@@ -17,6 +17,7 @@ from millstream.errors import RunError
 from millstream.units import size_of
 
 if TYPE_CHECKING:
+    from rich.console import Group
     from rich.table import Table
 
 _COLUMNS = ("rows_in", "rows_out", "rejected", "late", "waiting")
@@ -39,13 +40,21 @@ def top(
         return
     rates = Rates()
     if once or not sys.stdout.isatty():
-        Console(width=None if sys.stdout.isatty() else 160).print(_table(status, rates))
+        Console(width=None if sys.stdout.isatty() else 160).print(_view(status, rates))
         return
-    with Live(_table(status, rates), screen=True, auto_refresh=False) as display, suppress(RunError):  # until the run has ended
+    with Live(_view(status, rates), screen=True, auto_refresh=False) as display, suppress(RunError):  # until the run has ended
         while True:
             time.sleep(every)
             status = client.get("/api/status")
-            display.update(_table(status, rates), refresh=True)
+            display.update(_view(status, rates), refresh=True)
+
+
+def _view(status: dict[str, Any], rates: Rates) -> Group:
+    from rich.console import Group
+    from rich.text import Text
+
+    queries = [_query(name, facts) for name, facts in status["queries"].items()]
+    return Group(Text(_title(status), style="bold"), _table(status, rates), Text("\n".join(queries)))
 
 
 def _table(status: dict[str, Any], rates: Rates) -> Table:
@@ -55,13 +64,12 @@ def _table(status: dict[str, Any], rates: Rates) -> Table:
     rates.add({name: max(facts.get("rows_in") or 0, facts.get("rows_out") or 0) for name, facts in nodes.items()}, now)
     shown = [name for name in _COLUMNS if any(facts.get(name) for facts in nodes.values()) or name.startswith("rows")]
     headings = ["node", "kind", *(name.replace("_", " ") for name in shown), "rows/s", "state"]
-    table = Table(*headings, title=_title(status), title_justify="left", box=None, pad_edge=False, header_style="dim")
+    table = Table(*headings, box=None, pad_edge=False, header_style="dim")
     for name, facts in nodes.items():
         counts = ["" if facts.get(each) is None else f"{facts[each]:,}" for each in shown]
         state = facts.get("state")
         kept = f"{state['rows']:,} rows, {size_of(state['memory_bytes'])}" if state else ""
         table.add_row(name, facts["kind"], *counts, f"{rates.of(name, now):,.0f}", kept)
-    table.caption_justify, table.caption = "left", "\n".join(_query(name, facts) for name, facts in status["queries"].items())
     return table
 
 

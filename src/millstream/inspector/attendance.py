@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import socket
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 
@@ -28,7 +29,11 @@ def attended(run: AttendedRun, options: RunOptions, environ: Mapping[str, str]) 
     attendance = _Attendance(run, environ)
     try:
         if options.inspect is not None:
-            options.tell(f"inspector: {attendance.open_page(options.inspect)}")
+            link = attendance.open_page(options.inspect)
+            shown = (
+                link if sys.stderr.isatty() else link.partition("#")[0]
+            )  # no token in a log: `millstream inspect` shows it
+            options.tell(f"inspector: {shown}")
         with suppress(OSError, MillstreamError):  # a machine without a folder for sockets; the run does not depend on it
             attendance.open_socket()
         with _reported(run):
