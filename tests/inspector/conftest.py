@@ -50,9 +50,11 @@ def sockets(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monkey
 def attend(tmp_path: Path, sockets: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., tuple[AttendedRun, str]]]:
     """Open a run; its recorder, and the link to its page."""
     monkeypatch.setenv("CANARY", CANARY)
-    with ExitStack() as stack:
+    with ExitStack() as every:
 
-        def go(text: str = TEXT, host: str = "127.0.0.1", tell: Callable[[str], None] = str) -> tuple[AttendedRun, str]:
+        def go(
+            text: str = TEXT, host: str = "127.0.0.1", tell: Callable[[str], None] = str, stack: ExitStack = every
+        ) -> tuple[AttendedRun, str]:
             topology = loads(text, environ=os.environ).require()
             storage = LocalStorage(tmp_path / f"checkpoint-{topology.name}")
             run = AttendedRun(topology, Checkpoint(storage, topology.name), Recorder(topology.name), Gate(), threading.Event())

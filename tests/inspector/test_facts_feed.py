@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import socket
+import threading
 import time
 from collections.abc import Callable
+from contextlib import ExitStack, suppress
 from urllib.parse import urlsplit
 
 import pytest
 
+from millstream.errors import Diagnostic, RunError
 from millstream.inspector import feed
 from millstream.inspector.attended import AttendedRun
 from millstream.inspector.client import Client
@@ -70,3 +73,24 @@ def test_closed_connections_leave_no_reader(attend: Attend) -> None:
     while run.recorder.events.readers > before and time.monotonic() < deadline:
         time.sleep(0.05)
     assert run.recorder.events.readers == before
+
+
+def test_a_reader_learns_why_a_run_has_failed(attend: Attend) -> None:
+    """Between the state and the failure Spark is closed, which takes a while."""
+    with ExitStack() as stack:
+        run, _ = attend(stack=stack)
+        told = Client(find("shop", os.environ)).events()
+        assert next(told)[0] == "status"
+
+        def fail() -> None:
+            run.recorder.state("failed")
+            time.sleep(0.6)
+            with suppress(RunError):
+                stack.__exit__(RunError, RunError(Diagnostic("MS066", "it broke", node="big")), None)
+
+        failing = threading.Thread(target=fail)
+        failing.start()
+        kinds = [(name, found.get("event"), found.get("node")) for name, found in told]
+        failing.join()
+    assert ("fact", "failed", "big") in kinds
+    assert kinds[-1][0] == "end"

@@ -25,6 +25,8 @@ session = begin(SessionOptions(master="local[1]", profile="short", conf={conf}))
 jvm = session.spark._jvm
 files = jvm.org.apache.hadoop.fs.FileSystem.get(session.spark._jsparkSession.sessionState().newHadoopConf())
 home = Path("made").absolute()
+home.mkdir()
+home.chmod(0o2775)  # what is made in it belongs to its group
 files.mkdirs(jvm.org.apache.hadoop.fs.Path(f"{{home}}/a/b"))
 files.create(jvm.org.apache.hadoop.fs.Path(f"{{home}}/a/b/c")).close()
 files.setPermission(jvm.org.apache.hadoop.fs.Path(f"{{home}}/a/b/c"), jvm.org.apache.hadoop.fs.permission.FsPermission("640"))
@@ -60,7 +62,7 @@ def test_files_have_their_permissions_and_no_process_starts(script: Callable[...
     os.umask(umask)
     assert set(found["modes"]) == {"a", "a/b", "a/b/c"} | sums
     assert found["modes"]["a/b/c"] == "0o640"
-    assert found["modes"]["a"] == found["modes"]["a/b"] == oct(0o777 & ~umask)
+    assert found["modes"]["a"] == found["modes"]["a/b"] == oct(0o2000 | (0o777 & ~umask))
     assert chmod.read_text() == ""
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import pyarrow as pa
 import pytest
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -31,11 +34,10 @@ def test_rows_come_in_their_order_and_are_planned_once(spark: SparkSession) -> N
         return doubled(frame)
 
     small = SmallRows(build)
-    small.collect(epoch(spark, 0, 1))  # it learns the number of partitions
     for begin in (0, 100, 200):
         found = small.collect(epoch(spark, begin, begin + 100))
         assert found is not None and found.column("twice").to_pylist() == [2 * n for n in range(begin, begin + 100)]
-    assert len(built) == 2
+    assert len(built) == 1
 
 
 def test_steps_below_the_leaf_are_planned_each_time(spark: SparkSession) -> None:
@@ -69,3 +71,35 @@ def test_after_a_large_epoch_the_next_must_be_much_smaller() -> None:
     for size, expected in ((SMALL_BYTES, True), (SMALL_BYTES + 1, False), (SMALL_BYTES // 2, False), (SMALL_BYTES // 4, True)):
         small.learn(size)
         assert small.expected is expected
+
+
+def test_a_first_epoch_with_many_partitions_brings_few_bytes(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A backlog: no partition has many rows or large ones, but all together are large."""
+    brought: list[int] = []
+    read = pa.ipc.read_record_batch
+    monkeypatch.setattr(pa.ipc, "read_record_batch", lambda data, schema: brought.append(data.size) or read(data, schema))
+    for kept in (False, True):
+        rows = epoch(spark, 0, 128_000, 64).select(F.repeat(F.lit("x"), 1000).alias("text"))
+        frame = rows.persist() if kept else Bridge(spark).frame(leaf_of(spark, rows))
+        assert SmallRows(lambda frame: (frame, F.octet_length("text"))).collect(frame) is None
+        frame.unpersist()
+    assert 0 < sum(brought) < 8 * SMALL_BYTES
+
+
+def leaf_of(spark: SparkSession, rows: DataFrame) -> Any:
+    bridge = Bridge(spark)
+    return bridge.leaf(bridge.analysed_as_is(rows).output(), bridge.rdd(rows))
+
+
+def test_after_vain_attempts_fewer_epochs_are_tried(spark: SparkSession) -> None:
+    """Small epochs with one large row: their bytes alone would have each of them tried."""
+    small, tried = SmallRows(doubled), []
+    for number in range(40):
+        if small.is_tried():
+            tried.append(number)
+            assert small.collect(epoch(spark, 16_390, 16_391, 1)) is None
+            small.learn(20_000)
+    assert tried == [0, 2, 5, 10, 19, 36]
+    small = SmallRows(doubled)
+    for _ in range(3):
+        assert small.is_tried() and small.collect(epoch(spark, 0, 10)) is not None

@@ -8,6 +8,7 @@ import socket
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from urllib.parse import quote
 
 from millstream.errors import Diagnostic, MillstreamError, UsageError
 from millstream.inspector import registration
@@ -30,9 +31,7 @@ def attended(run: AttendedRun, options: RunOptions, environ: Mapping[str, str]) 
     try:
         if options.inspect is not None:
             link = attendance.open_page(options.inspect)
-            shown = (
-                link if sys.stderr.isatty() else link.partition("#")[0]
-            )  # no token in a log: `millstream inspect` shows it
+            shown = link if sys.stderr.isatty() else link.partition("#")[0]  # no token in a log: `millstream inspect` shows it
             options.tell(f"inspector: {shown}")
         with suppress(OSError, MillstreamError):  # a machine without a folder for sockets; the run does not depend on it
             attendance.open_socket()
@@ -85,12 +84,13 @@ class _Attendance:
             listener = _listen(address)
             self._serve(listener, Access(token, address.host))
             host = f"[{address.host}]" if ":" in address.host else address.host
-            self._page = f"http://{host}:{listener.getsockname()[1]}/#{token}"
+            self._page = f"http://{host}:{listener.getsockname()[1]}/#{quote(token)}"
             if self._socket:
                 self._register()
         return self._page
 
     def close(self) -> None:
+        self._run.ended.set()
         for server in self._servers:
             server.close()
         if self._socket:

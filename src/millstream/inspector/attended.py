@@ -37,6 +37,8 @@ class AttendedRun:
     stopping: threading.Event
     run: str = field(default_factory=lambda: uuid.uuid4().hex[:12])
     began: float = field(default_factory=time.time)
+    ended: threading.Event = field(default_factory=threading.Event)
+    """Set when there is nothing more to tell, its failure included."""
     saving: threading.Lock = field(default_factory=threading.Lock)
     redact: Redactor = field(init=False)
     """Applied to everything that is shown."""

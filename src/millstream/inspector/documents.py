@@ -57,14 +57,18 @@ def status_document(run: AttendedRun) -> dict[str, Any]:
 
 def topology_document(topology: Topology) -> dict[str, Any]:
     """The nodes and edges of a plan, and the queries that run them."""
-    owners = {node.name: plan.name for plan in cut(topology) for node in (*plan.nodes, *plan.sinks)}
+    plans, owners = cut(topology), dict[str, str]()
+    for plan in plans:
+        for node in (*plan.nodes, *plan.sinks):
+            owners.setdefault(node.name, plan.name)
+    owners |= {plan.root.name: plan.name for plan in plans}
     return {
         "name": topology.name,
         "nodes": [_node(node, owners.get(node.name, "")) for node in topology.ordered()],
         "edges": [edge for node in topology.nodes for edge in _edges(node, topology)],
         "queries": [
             {"name": plan.name, "sources": [node.name for node in plan.sources], "sinks": [node.name for node in plan.sinks]}
-            for plan in cut(topology)
+            for plan in plans
         ],
     }
 

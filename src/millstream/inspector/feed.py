@@ -20,7 +20,8 @@ _ALIVE = 10.0
 _PATIENCE = 10.0
 """How long a client may leave what was sent unread."""
 _HEADERS = [(b"content-type", b"text/event-stream; charset=utf-8")]
-_FINAL = frozenset({"done", "stopped", "failed"})
+_FINAL = frozenset({"done", "stopped"})
+"""After them nothing comes. A failed run has its failures to tell, while Spark is closed."""
 
 
 class Feed:
@@ -38,6 +39,7 @@ class Feed:
             await self._send(send, "status", status_document(self._run))
             quiet = 0.0
             while not leaving.done():
+                ended = self._run.ended.is_set() or self._run.recorder.snapshot().state in _FINAL
                 found, lost = reader.take()
                 if lost:
                     await self._send(send, "lost", {"events": lost})
@@ -48,7 +50,7 @@ class Feed:
                 elif quiet >= _ALIVE:
                     await self._send(send, "status", status_document(self._run))
                     quiet = 0.0
-                if self._run.recorder.snapshot().state in _FINAL:
+                if ended:
                     await self._send(send, "end", status_document(self._run))
                     break
                 await asyncio.sleep(_TICK)

@@ -41,10 +41,9 @@ class Server:
         self._thread.start()
 
     def close(self) -> None:
-        """End it; open connections are closed."""
+        """End it. Open connections have a second to send what is left."""
         if self._server is not None:
             self._server.should_exit = True
-            self._server.force_exit = True
         self._wake[0].send(b"x")
         if self._thread is not None:
             self._thread.join(_SECONDS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from contextlib import suppress
 from typing import Any
 
@@ -12,7 +13,9 @@ from tests.connectors.kafka.stage import Stage, only_large, stage
 from tests.connectors.kafka.test_kafka_small_epochs import ending_at
 
 from millstream.connectors.kafka.sink import KafkaSinkRun
+from millstream.connectors.kafka.worker import lanes
 from millstream.connectors.kafka.write import delivery
+from millstream.connectors.kafka.write.lane_fencing import claim_lanes, writer_of_small_epochs
 
 pytestmark = pytest.mark.spark
 __all__ = ["stage"]
@@ -63,3 +66,60 @@ def test_rows_of_a_lane_without_a_plan_are_refused(stage: Stage, monkeypatch: py
         stage.code(20)
     monkeypatch.setattr(delivery.EpochLog, "plan", lambda *_: None)
     assert stage.code(0) == "MS055"
+
+
+@pytest.mark.parametrize("written", [True, False], ids=["has written", "has claimed"])
+def test_a_renewal_takes_nothing_back_from_a_newer_run(stage: Stage, monkeypatch: pytest.MonkeyPatch, written: bool) -> None:
+    """A copy has claimed the lanes during the night. The older run stops, and the rows of the newer one stay as they are."""
+    stage_rows, newer = KafkaSinkRun.stage, list[Any]()
+
+    def after_days(self: KafkaSinkRun, frame: Any, epoch: Any) -> Any:
+        if epoch.number == 1:
+            own = self._delivery(epoch)
+            job = lanes.LaneJob(own.writing, own.group, own.topic, epoch.number, epoch.digest, "newer", seconds=20)
+            writer, rows = writer_of_small_epochs(job), own.small.collect(frame)
+            assert all(each.is_committed for each in claim_lanes(job, 4, writer))
+            newer[:] = [job, rows]
+            if written:
+                assert lanes.write(job, writer, iter(rows.to_batches())).outcome == "done"
+            monkeypatch.setattr(delivery, "_DAY", -1)
+        return stage_rows(self, frame, epoch)
+
+    monkeypatch.setattr(KafkaSinkRun, "stage", after_days)
+    assert stage.code(60) == "MS095"
+    job, rows = newer
+    outcome = lanes.write(job, writer_of_small_epochs(job), iter(rows.to_batches())).outcome
+    assert outcome == ("held" if written else "done")
+    assert stage.once()
+
+
+def test_a_redelivery_that_was_cut_off_days_ago_does_not_write_again(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    stage.go(30)
+    stage.target = stage.kafka.topic(4)
+    assert stage.code(0) == "MS140"
+    with ending_at("committed", monkeypatch):
+        stage.code(0, redeliver=True)
+    delete_markers(stage)
+    monkeypatch.setattr(delivery, "_DAY", -1)
+    assert stage.code(0, redeliver=True) == "MS096"
+    assert len(stage.rows()) == 30
+
+
+def test_a_run_that_was_stopped_goes_on_after_days(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was stopped when an epoch was planned and nothing of it written: nothing is unknown."""
+    stop, commit = threading.Event(), KafkaSinkRun.commit
+
+    def stopping(self: KafkaSinkRun, staged: Any, epoch: Any) -> None:
+        commit(self, staged, epoch)
+        if epoch.number == 1:
+            stop.set()
+
+    with monkeypatch.context() as patched:
+        patched.setattr(KafkaSinkRun, "commit", stopping)
+        stage.go(300, stop=stop)
+    planned, committed = (len(list(stage.folder.glob(f"checkpoint/queries/*/{kind}/[0-9]*"))) for kind in ("offsets", "commits"))
+    assert planned == committed + 1
+    delete_markers(stage)
+    monkeypatch.setattr(delivery, "_DAY", -1)
+    stage.go(0)
+    assert stage.once()

@@ -143,12 +143,3 @@ def test_an_epoch_with_many_rows_is_staged_in_tables_and_counted_once(ways: Ways
     assert small == large
     assert ways.given == 0
     assert [report.nodes["m"].rows_out for report in reports] == [3, 3]
-
-
-def test_after_vain_attempts_fewer_epochs_are_tried() -> None:
-    way, tried = SmallWay(), []
-    for epoch in range(40):
-        if way.is_open():
-            tried.append(epoch)
-            way._waiting, way._pause = way._pause + 1, min(2 * way._pause, 64)
-    assert tried == [0, 2, 5, 10, 19, 36]

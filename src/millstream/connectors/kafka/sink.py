@@ -180,6 +180,9 @@ class KafkaSinkRun(SinkRun[Work | None]):
         return messages.writeStream.format("kafka").options(**properties.spark_options(self.sink))
 
     def close(self) -> None:
+        for kept in self._queries.values():
+            if kept.claim.at and not kept.claim.attempting:
+                kept.log.record_rest()
         self._queries.clear()  # its producers end with it
 
     def _delivery(self, epoch: Epoch) -> Delivery:

@@ -154,7 +154,7 @@ class EpochLoop:
 
     def _epoch_of(self, sink: SinkNode, epoch: PlannedEpoch) -> Epoch:
         own = self.ledgers.epoch_of(sink, epoch.number, epoch.entry.digest, epoch.clock)
-        return replace(own, planned_before=epoch.number == self.repetition.epoch)
+        return replace(own, planned_before=self.repetition.redelivers or epoch.number == self.repetition.epoch)
 
     def _needs_nothing(self, sink: SinkNode, epoch: Epoch) -> bool:
         """Whether the target already holds the epoch, or does not lack it in a redelivery."""

@@ -610,6 +610,11 @@ class Bridge:
         """What identifies the rows of a leaf: a table that is joined with itself has two leaves with one id."""
         return int(leaf.rdd().id())
 
+    @staticmethod
+    def partitions(leaf: Plan) -> int:
+        """The partitions of a leaf's rows."""
+        return int(leaf.rdd().getNumPartitions())
+
     def scans(self, physical: Plan) -> list[Plan]:
         """The leaves of a physical plan that read an RDD."""
         return [leaf for leaf in self.items(physical.collectLeaves()) if self.kind(leaf) == "RDDScanExec"]

@@ -22,7 +22,7 @@ from millstream.connectors.kafka.worker.producers import SMALL
 from millstream.connectors.kafka.write.encoding import in_lanes, in_order
 from millstream.connectors.kafka.write.epoch_log import EpochLog, EpochPlan
 from millstream.connectors.kafka.write.lane_fencing import claim_lanes, writer_of_small_epochs
-from millstream.connectors.kafka.write.publisher import Claim, give_up_error, publish, publish_whole, refuse
+from millstream.connectors.kafka.write.publisher import Claim, give_up_error, publish, publish_small, refuse
 from millstream.connectors.kafka.write.shuffle_staging import into_lanes, shuffle
 from millstream.connectors.kafka.write.small_epochs import in_source_order, read_files
 from millstream.connectors.kafka.write.target import markers
@@ -80,20 +80,22 @@ class Delivery:
         Afterwards the lanes belong to this run.
         """
         plan = self.log.plan(self.epoch.number)
-        number, digest = max(markers(self.reading, self.group, self.topic, self.partitions).values(), default=(-1, ""))
+        known = markers(self.reading, self.group, self.topic, self.partitions)
+        number, digest = max(known.values(), default=(-1, ""))
         if number > self.epoch.number or (number == self.epoch.number and digest != self.epoch.digest):
             return LedgerEntry(number, digest)
-        if self._claim(self._count(lanes, plan), plan, repeated=plan is not None or self.epoch.planned_before):
-            self.log.finish(self.epoch.number, self.epoch.digest, [SMALL], whole=True)
+        repeated = plan is not None or (self.epoch.planned_before and not self.log.done().rested)
+        if self._claim(self._lanes_to_claim(lanes, plan, known), plan, repeated):
+            self.log.finish(self.epoch.number, self.epoch.digest, [SMALL], small=True)
         done = self.log.done()
         return LedgerEntry(done.epoch, done.digest) if done.epoch >= 0 else None
 
     def stage(self, frame: DataFrame, lanes: int) -> Staged[Work | None]:
-        if time.time() - self.claim.at > _DAY:  # Kafka deletes markers after days
-            self._claim(self._count(lanes, None), None, repeated=False)
+        if self.epoch.number != self.claim.epoch and time.time() - self.claim.at > _DAY:  # Kafka deletes markers after days
+            self._renew(lanes)
         plan = self.log.plan(self.epoch.number) if self.epoch.number == self.claim.epoch else None
-        collected = plan is None and self.epoch.repeatable and self.small.expected
-        if collected and (rows := self.small.collect(frame)) is not None:
+        tried = plan is None and self.epoch.repeatable and self.small.is_tried()
+        if tried and (rows := self.small.collect(frame)) is not None:
             return Staged(rows.num_rows, SmallEpoch(in_source_order(rows)))
         messages, _ = self.small.build(frame)
         if plan is not None:
@@ -101,22 +103,24 @@ class Delivery:
         plan = EpochPlan("", min(lanes, self.partitions), 0, self.epoch.digest)
         if not self.epoch.repeatable:
             return self._stage_in_files(messages, plan)
-        return replace(self._stage_in_shuffle(messages, plan), reads=2 if collected else 1)
+        return replace(self._stage_in_shuffle(messages, plan), reads=2 if tried else 1)
 
     def commit(self, work: Work) -> None:
+        self.claim.attempting = True
         if isinstance(work, SmallEpoch):
-            self._commit_whole(work.messages)
+            self._commit_small(work.messages)
         else:
             self._commit_lanes(work)
+        self.claim.attempting = False
 
     def abort(self, work: Work) -> None:
         if isinstance(work, LargeEpoch) and work.plan.folder and not work.repeated:
             self.log.storage.delete(work.plan.folder)
 
-    def _commit_whole(self, messages: pa.Table) -> None:
+    def _commit_small(self, messages: pa.Table) -> None:
         if messages.num_rows:
-            publish_whole(messages, self._job([SMALL]), self.claim, self.epoch)
-        self.log.finish(self.epoch.number, self.epoch.digest, [SMALL] if messages.num_rows else [], whole=True)
+            publish_small(messages, self._job([SMALL]), self.claim, self.epoch)
+        self.log.finish(self.epoch.number, self.epoch.digest, [SMALL] if messages.num_rows else [], small=True)
 
     def _commit_lanes(self, work: LargeEpoch) -> None:
         plan = self.log.put_once(self.epoch.number, work.plan)
@@ -160,28 +164,39 @@ class Delivery:
             messages = into_lanes(staged, work.plan.lanes)
         return in_order(messages)
 
-    def _count(self, lanes: int, plan: EpochPlan | None) -> int:
-        """The lanes to claim: also those that were used before."""
-        return max(min(lanes, self.partitions), plan.lanes if plan else 0, *(lane + 1 for lane in self.log.done().expected_epochs()), 0)
+    def _lanes_to_claim(self, lanes: int, plan: EpochPlan | None, known: Iterable[int]) -> int:
+        """Also those that were used before, by this checkpoint or by a copy of it."""
+        used = [lane + 1 for lane in (*self.log.done().expected_epochs(), *known)]
+        return max(min(lanes, self.partitions), plan.lanes if plan else 0, *used)
 
     def _claim(self, lanes: int, plan: EpochPlan | None, repeated: bool) -> bool:
-        """Take over the lanes. Returns whether all rows of the epoch are there, as a small epoch."""
-        self.claim.run, self.claim.epoch, self.claim.writer = uuid.uuid4().hex[:12], self.epoch.number, None
+        """Take over the lanes, under a new name. Returns whether all rows of the epoch are there, as a small epoch."""
+        self.claim.run, self.claim.attempting = uuid.uuid4().hex[:12], True
         done = self.log.done()
         # before the first attempt a marker may be absent; but a recent one cannot have expired: it was removed
-        required = frozenset(done.expected_epochs()) if repeated else done.younger(_DAY)
+        held = self._take(lanes, done.expected_epochs() if repeated else done.younger(_DAY), owned=False)
+        if held and (held != [SMALL] if plan is None else SMALL in held):
+            raise RunError(_other_attempt(self.epoch))
+        self.claim.attempting = plan is not None or bool(held)
+        return bool(held) and plan is None
+
+    def _renew(self, lanes: int) -> None:
+        """Write the markers again, of lanes that are still this run's. An epoch that one of them shows is the work of another run."""
+        if self._take(self._lanes_to_claim(lanes, None, ()), self.log.done().younger(_DAY), owned=True):
+            raise RunError(_other_attempt(self.epoch))
+
+    def _take(self, lanes: int, required: Iterable[int], *, owned: bool) -> list[int]:
+        """Open the lanes, and renew their markers. Returns those that show the epoch."""
+        self.claim.epoch, self.claim.writer = self.epoch.number, None
         job = self._job(required)
         writer = writer_of_small_epochs(job)
-        outcomes = claim_lanes(job, lanes, writer)
+        outcomes = claim_lanes(job, lanes, writer, owned=owned)
         refuse(outcomes, job, self.epoch)
         if not all(each.is_committed for each in outcomes):
             raise give_up_error(outcomes, self.epoch)
-        held = [each.lane for each in outcomes if each.outcome == "held"]
-        if held and (held != [SMALL] if plan is None else SMALL in held):
-            raise RunError(_other_attempt(self.epoch))
         self.claim.writer, self.claim.at = writer, time.time()
         self.log.record_claim(each.lane for each in outcomes)
-        return bool(held) and plan is None
+        return [each.lane for each in outcomes if each.outcome == "held"]
 
     def _job(self, required: Iterable[int]) -> LaneJob:
         """The lanes that must have a marker: claimed ones do."""

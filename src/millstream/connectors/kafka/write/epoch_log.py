@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from millstream.clients.storage import Storage
@@ -39,6 +39,8 @@ class Done:
     digest: str = ""
     lanes: dict[str, tuple[int, float]] = field(default_factory=dict)
     """Lane → its last epoch, and its time."""
+    rested: bool = False
+    """Whether the last run ended when no epoch was half written."""
 
     def expected_epochs(self) -> dict[int, int]:
         return {int(lane): epoch for lane, (epoch, _) in self.lanes.items()}
@@ -68,28 +70,38 @@ class EpochLog:
 
     def done(self) -> Done:
         if self._done is None:
-            found = self._read(_DONE) or {}
-            lanes = {lane: (int(epoch), float(at)) for lane, (epoch, at) in found.pop("lanes", {}).items()}
-            self._done = Done(**found, lanes=lanes)
+            self._done = self._load()
         return self._done
 
-    def finish(self, epoch: int, digest: str, lanes: list[int], whole: bool = False) -> None:
-        """All lanes have the epoch; delete the rows of this and earlier epochs. A `whole` epoch has left no plan."""
+    def _load(self) -> Done:
+        found = self._read(_DONE) or {}
+        lanes = {lane: (int(epoch), float(at)) for lane, (epoch, at) in found.pop("lanes", {}).items()}
+        return Done(**found, lanes=lanes)
+
+    def finish(self, epoch: int, digest: str, lanes: list[int], small: bool = False) -> None:
+        """All lanes have the epoch; delete the rows of this and earlier epochs. A small epoch has left no plan."""
         marked = {**self.done().lanes, **{str(lane): (epoch, time.time()) for lane in lanes}}
-        done = Done(epoch, digest, marked)
-        self.storage.put(_DONE, json.dumps(asdict(done)).encode())
-        self._done = done
+        self._put(Done(epoch, digest, marked))
         if self._has_leftovers:
             self._delete_leftovers(epoch)
-        self._has_leftovers = not whole
+        self._has_leftovers = not small
 
     def record_claim(self, lanes: Iterable[int]) -> None:
-        """Record that these lanes have a marker."""
+        """Record that these lanes have a marker, and that epochs are written from now on."""
         done = self.done()
         claimed = {str(lane): (-1, time.time()) for lane in lanes if str(lane) not in done.lanes}
-        if claimed:
-            self._done = Done(done.epoch, done.digest, {**done.lanes, **claimed})
-            self.storage.put(_DONE, json.dumps(asdict(self._done)).encode())
+        if claimed or done.rested:
+            self._put(Done(done.epoch, done.digest, {**done.lanes, **claimed}))
+
+    def record_rest(self) -> None:
+        """Record that no epoch is half written: the next start needs no marker to know that. Not if another run has written meanwhile."""
+        done = self.done()
+        if self._load() == done:
+            self._put(replace(done, rested=True))
+
+    def _put(self, done: Done) -> None:
+        self.storage.put(_DONE, json.dumps(asdict(done)).encode())
+        self._done = done
 
     def _delete_leftovers(self, epoch: int) -> None:
         """The plan of this epoch stays: a repetition may need it."""

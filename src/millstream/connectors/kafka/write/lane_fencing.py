@@ -7,32 +7,45 @@ pipeline the older one finds, before it can write again, that another run owns t
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 from millstream.connectors.kafka.worker import lanes
-from millstream.connectors.kafka.worker.lanes import LaneJob, LaneOutcome, Marker, check_marker, commit, failure, mark, marker
+from millstream.connectors.kafka.worker.lanes import (
+    LaneJob,
+    LaneOutcome,
+    Marker,
+    check_marker,
+    check_own_marker,
+    commit,
+    failure,
+    mark,
+    marker,
+)
 from millstream.connectors.kafka.worker.producers import SMALL, Writer
 
 _AT_ONCE = 8
+
+Check = Callable[[LaneJob, int, Marker | None], LaneOutcome | None]
 
 
 def writer_of_small_epochs(job: LaneJob) -> Writer:
     return Writer(job.client, job.group, SMALL)
 
 
-def claim_lanes(job: LaneJob, count: int, small: Writer) -> list[LaneOutcome]:
+def claim_lanes(job: LaneJob, count: int, small: Writer, *, owned: bool = False) -> list[LaneOutcome]:
     """Take over the lanes, that of small epochs included, whose writer stays open. A lane that does not match the log is not changed, and
-    is returned.
+    is returned. `owned`: they are this run's already, and only their markers are renewed; one that another run has taken is not changed.
     """
     writers = [small, *(Writer(job.client, job.group, lane) for lane in range(count))]
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        found = list(pool.map(partial(_claim, job), writers))
+        found = list(pool.map(partial(_claim, job, check_own_marker if owned else check_marker), writers))
     small.is_open = all(each.is_committed for each in found)
     return found
 
 
-def _claim(job: LaneJob, writer: Writer) -> LaneOutcome:
+def _claim(job: LaneJob, check: Check, writer: Writer) -> LaneOutcome:
     from confluent_kafka import KafkaException
 
     lane = writer.lane
@@ -41,7 +54,7 @@ def _claim(job: LaneJob, writer: Writer) -> LaneOutcome:
             writer.producer.init_transactions(job.seconds)
             lanes.reach_point("claiming", lane)
             held = marker(job, lane, consumer)
-        found = check_marker(job, lane, held)
+        found = check(job, lane, held)
         if found is not None and not found.is_committed:
             return found
         writer.producer.begin_transaction()

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from millstream.connectors.kafka.worker import lanes
-from millstream.connectors.kafka.worker.producers import SMALL, Writer
+from millstream.connectors.kafka.worker.producers import SMALL, Writer, marker_group
 from millstream.connectors.kafka.write.lane_fencing import writer_of_small_epochs
 from millstream.errors import Diagnostic, RunError, TemporaryError
 from millstream.jvm.job_retry import worker_died
@@ -39,6 +39,8 @@ class Claim:
     """When the markers were renewed: Kafka deletes old ones."""
     writer: Writer | None = None
     """The open writer of small epochs; None after a failure."""
+    attempting: bool = False
+    """Whether an epoch may be half written."""
 
 
 def publish(messages: DataFrame, job: lanes.LaneJob, epoch: Epoch) -> list[int]:
@@ -46,7 +48,7 @@ def publish(messages: DataFrame, job: lanes.LaneJob, epoch: Epoch) -> list[int]:
     return [each.lane for each in _retry(lambda: _round(messages, job), job, epoch)]
 
 
-def publish_whole(messages: pa.Table, job: lanes.LaneJob, claim: Claim, epoch: Epoch) -> None:
+def publish_small(messages: pa.Table, job: lanes.LaneJob, claim: Claim, epoch: Epoch) -> None:
     """Write a small epoch in one transaction. After a failure a new writer finds out what the last one has committed."""
 
     def attempt() -> list[lanes.LaneOutcome]:
@@ -99,8 +101,9 @@ def refuse(outcomes: list[lanes.LaneOutcome], job: lanes.LaneJob, epoch: Epoch) 
             raise RunError(Diagnostic("MS095", f"another run is writing as sink `{epoch.sink}`", detail=detail, help=help_))
         if each.outcome == "missing":
             message = f"sink `{epoch.sink}` cannot determine whether epoch {epoch.number} was written: {where} lacks its marker"
-            detail = f"{each.detail}; the markers are the offsets of the consumer group `{job.group}`"
-            raise RunError(Diagnostic("MS096", message, detail=detail))
+            detail = f"{each.detail}; the markers are the offsets of the consumer group `{marker_group(job.group, each.lane)}`"
+            help_ = f"look into the topic for rows of epoch {epoch.number}; `--reset QUERY` with an empty topic writes everything again"
+            raise RunError(Diagnostic("MS096", message, detail=detail, help=help_))
         if each.outcome == "refused":
             code = "MS092" if "AUTHORIZATION" in each.detail else "MS097"
             raise RunError(Diagnostic(code, f"Kafka refuses what sink `{epoch.sink}` writes to `{job.topic}`: {each.detail}"))

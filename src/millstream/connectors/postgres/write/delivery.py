@@ -154,7 +154,10 @@ class PostgresDeliveryRun(SinkRun[Work]):
 
 @contextmanager
 def hold(frame: DataFrame) -> Iterator[None]:
-    """Keep the rows of a frame from their first computation until the end of the body."""
+    """Keep the rows of a frame from their first computation until the end of the body, unless they are kept for others anyway."""
+    if frame.is_cached:
+        yield
+        return
     frame.persist()
     try:
         yield

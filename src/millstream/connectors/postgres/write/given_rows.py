@@ -25,8 +25,6 @@ _FIXED_BYTES = 16
 """What a value without a length counts."""
 _ROW_BYTES = 256
 """An epoch of many short rows is large, too."""
-_MOST_PAUSE = 64
-"""Epochs."""
 
 
 @dataclass(frozen=True)
@@ -53,38 +51,38 @@ def _element(column: StagedColumn) -> str:
 
 
 class SmallWay:
-    """Decides for each epoch of a sink whether its rows are collected. An epoch that is collected in vain is computed twice: after one, the
-    next epoch is not tried; after several in a row, ever more.
-    """
+    """Decides for each epoch of a sink whether its rows are collected."""
 
     def __init__(self) -> None:
         self._columns: tuple[StagedColumn, ...] = ()
-        self._small = SmallRows(self._build)
-        self._pause, self._waiting = 1, 0
+        self._small = self._of(())
 
     def is_open(self) -> bool:
-        """Whether to collect the next epoch."""
-        self._waiting = max(0, self._waiting - 1)
-        return self._small.expected and not self._waiting
+        """Whether to collect the next epoch. Asked once for each."""
+        return self._small.is_tried()
 
     def collect(self, frame: DataFrame, columns: tuple[StagedColumn, ...], key: tuple[str, ...]) -> GivenRows | None:
         """The rows of a frame. None: they must be staged in tables."""
         if columns != self._columns:
-            self._columns, self._small = columns, SmallRows(self._build)
+            self._columns, self._small = columns, self._of(columns)
         found = self._small.collect(frame)
         given = None if found is None else _given(found, columns, key)
-        self._waiting = 0 if given else self._pause + 1
-        self._pause = 1 if given else min(2 * self._pause, _MOST_PAUSE)
+        if found is not None and given is None:
+            self._small.note_vain()
         return given
 
     def learn(self, rows: int, size: int) -> None:
         """Learn from an epoch that was staged in tables."""
         self._small.learn(max(size, rows * _ROW_BYTES))
 
-    def _build(self, frame: DataFrame) -> tuple[DataFrame, Column]:
-        from pyspark.sql import functions as F
+    @staticmethod
+    def _of(columns: tuple[StagedColumn, ...]) -> SmallRows:
+        def build(frame: DataFrame) -> tuple[DataFrame, Column]:
+            from pyspark.sql import functions as F
 
-        return to_staging_types(frame, self._columns), F.expr(_size_of(self._columns))
+            return to_staging_types(frame, columns), F.expr(_size_of(columns))
+
+        return SmallRows(build)
 
 
 def _size_of(columns: tuple[StagedColumn, ...]) -> str:

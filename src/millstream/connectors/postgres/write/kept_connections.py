@@ -8,6 +8,7 @@ epochs. A connection on which anything failed is closed, which rolls back, and i
 from __future__ import annotations
 
 import select
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
@@ -18,11 +19,15 @@ if TYPE_CHECKING:
     import psycopg
 
 
+_IDLE_SECONDS = 60
+
+
 class KeptConnections:
     """The idle connections of a sink: one for each query that writes to it at the same time."""
 
     def __init__(self) -> None:
-        self._idle: list[psycopg.Connection[Any]] = []
+        self._idle: list[tuple[float, psycopg.Connection[Any]]] = []
+        """With the time since which each is idle."""
 
     @contextmanager
     def transaction(self, address: Address) -> Iterator[psycopg.Connection[Any]]:
@@ -36,20 +41,22 @@ class KeptConnections:
         except BaseException:
             connection.close()
             raise
-        self._idle.append(connection)
+        self._idle.append((time.monotonic(), connection))
 
     def close(self) -> None:
         while self._idle:
-            self._idle.pop().close()
+            self._idle.pop()[1].close()
 
     def _take(self, address: Address) -> psycopg.Connection[Any]:
-        """An idle connection that the server has not closed meanwhile, or a new one."""
+        """An idle connection that the server has not closed meanwhile, or a new one. After a longer pause always a new one: a firewall may
+        have forgotten the connection, and nothing would answer.
+        """
         while True:
             try:
-                connection = self._idle.pop()
+                since, connection = self._idle.pop()
             except IndexError:
                 return _open(address)
-            if _is_usable(connection):
+            if time.monotonic() - since < _IDLE_SECONDS and _is_usable(connection):
                 return connection
             connection.close()
 
