@@ -74,13 +74,12 @@ def _one(options: argparse.Namespace) -> str:
 
 
 def _matrix(options: argparse.Namespace) -> str:
-    from bench.profiling.cases import measure
+    from bench.profiling.cases import PIPELINES, measure
     from bench.profiling.table import matrix
 
-    try:
-        found = measure(options.matrix, options.epochs, options.warm, lambda text: print(text, file=sys.stderr, flush=True))
-    except KeyError as error:
-        raise ProfileError(error.args[0]) from None
+    if unknown := set(options.matrix) - set(PIPELINES):
+        raise ProfileError(f"there is no case {', '.join(sorted(unknown))}; choose from {', '.join(PIPELINES)}")
+    found = measure(options.matrix, options.epochs, options.warm, lambda text: print(text, file=sys.stderr, flush=True))
     return _shown(found, options.format) or matrix(found)
 
 

@@ -30,7 +30,8 @@ _WRAPPED: tuple[tuple[str, str, tuple[str, ...], Kind], ...] = (
     ("psycopg", "", ("connect",), "target"),
     ("psycopg", "Connection", ("execute", "commit", "rollback", "close", "__exit__"), "target"),
     ("psycopg", "Cursor", ("execute", "executemany", "fetchone", "fetchall"), "target"),
-    ("millstream.connectors.kafka.write.delivery", "", ("claim_lanes", "markers"), "target"),
+    ("psycopg", "Pipeline", ("sync", "__exit__"), "target"),
+    ("millstream.connectors.kafka.write.delivery", "", ("claim_lanes", "markers", "publish_small"), "target"),
 )
 """Module, class, functions, kind. What is not installed is left out."""
 

@@ -11,13 +11,15 @@ KEPT = 10.0
 """Seconds that a wish lasts."""
 PAUSE = 1.0
 """The shortest time between two samples of a node, in seconds."""
+SHARE = 0.02
+"""The most of the time that samples of a node may take."""
 ROWS = 20
 
 
 @dataclass(slots=True)
 class _Wish:
     until: float
-    sampled: float = 0.0
+    due: float = 0.0
 
 
 @dataclass(slots=True)
@@ -39,10 +41,10 @@ class Watches:
         now = time.monotonic()
         with self._lock:
             self._wishes = {name: wish for name, wish in self._wishes.items() if wish.until > now}
-            return frozenset(name for name in nodes if name in self._wishes and now - self._wishes[name].sampled >= PAUSE)
+            return frozenset(name for name in nodes if name in self._wishes and now >= self._wishes[name].due)
 
-    def note(self, node: str) -> None:
-        """Note that a node has been sampled."""
+    def note(self, node: str, seconds: float) -> None:
+        """Note that a node has been sampled, and how long that took."""
         with self._lock:
             if node in self._wishes:
-                self._wishes[node].sampled = time.monotonic()
+                self._wishes[node].due = time.monotonic() + max(PAUSE, seconds / SHARE)

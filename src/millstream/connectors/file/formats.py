@@ -61,7 +61,7 @@ WRITING: dict[str, dict[str, str]] = {
     "json": {"ignoreNullFields": "false", **_TIMES},
 }
 NO_MARKER = {"mapreduce.fileoutputcommitter.marksuccessfuljobs": "false"}
-"""Hadoop's `_SUCCESS` file would be removed with the staging folder; making it costs milliseconds, since it forks a `chmod`."""
+"""Hadoop's `_SUCCESS` file would be removed with the staging folder; making it takes time for nothing."""
 # bytes of shuffled rows per byte of the file; measured with files of average compressibility
 SHUFFLED_PER_BYTE = {"json": 0.5, "csv": 0.7}
 

@@ -217,12 +217,13 @@ class EpochLoop:
     def _sample(self, epoch: PlannedEpoch, frames: EpochFrames) -> None:
         """Publish rows of the nodes that somebody watches. A failure here is nobody's but the watcher's."""
         for name in frames.watched:
+            begun = time.monotonic()
             with suppress(Exception):
                 rows = frames.sample(name, ROWS)
                 if rows is not None:
-                    self.recorder.watches.note(name)
                     query, number = self.checkpoint.name, epoch.number
                     self.recorder.publish(events.RowsSampled(node=name, query=query, epoch=number, rows=tuple(rows), read_again=False))
+            self.recorder.watches.note(name, time.monotonic() - begun)
 
     def _publish_staged(self, sink: StagedSink, seconds: float) -> None:
         rows, number = sink.staged.rows, sink.epoch.number
