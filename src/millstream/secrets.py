@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -115,6 +115,17 @@ class Redactor:
 
     def __call__(self, text: str) -> str:
         return hide(text, self.values)
+
+
+def redacted(value: Any, redact: Callable[[str], str]) -> Any:
+    """Plain data with its texts redacted. Numbers and the keys of objects stay: a secret that looks like a number must not break them."""
+    if isinstance(value, str):
+        return redact(value)
+    if isinstance(value, Mapping):
+        return {key: redacted(each, redact) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [redacted(each, redact) for each in value]
+    return value
 
 
 def _reveal_or_empty(secret: Secret) -> str:

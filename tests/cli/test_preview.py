@@ -72,3 +72,15 @@ sinks: {out: {type: blackhole, from: known}}
     done = warm("preview", "p.yaml")
     assert "MS190" in done.stderr, done.stderr
     assert not (tmp_path / "seen.db").exists()
+
+
+def test_a_table_that_rows_are_looked_up_in_is_not_made(tmp_path: Path, warm: Callable[..., Done]) -> None:
+    (tmp_path / "p.yaml").write_text("""
+sources: {people: {type: generator, rows: 3, fields: {id: {type: sequence}}}}
+transforms:
+  tiers: {type: dynamic_table, backend: sqlite, path: tiers.db, key: id, columns: {n: int64}}
+  known: {type: sql, sql: "SELECT p.id, t.n FROM people p LEFT JOIN tiers t ON p.id = t.id"}
+sinks: {out: {type: blackhole, from: known}}
+""")
+    warm("preview", "p.yaml")
+    assert [path.name for path in tmp_path.iterdir()] == ["p.yaml"]

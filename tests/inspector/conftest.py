@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -43,6 +44,7 @@ def sockets(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monkey
     """The folder of running pipelines, for this test alone."""
     folder = tmp_path_factory.mktemp("x")
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(folder))
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
     return folder
 
 

@@ -16,7 +16,7 @@ from millstream.errors import SetupError, UsageError
 from millstream.inspector.access import Access
 from millstream.inspector.attended import AttendedRun
 from millstream.inspector.registration import folder_of
-from millstream.observe.events import Noted
+from millstream.observe.events import Noted, RowsSampled
 
 Attend = Callable[..., tuple[AttendedRun, str]]
 ORDERS = ("stop", "pause", "resume", "savepoint", "page")
@@ -84,8 +84,29 @@ def test_a_port_in_use_is_said(attend: Attend) -> None:
 def test_a_folder_that_others_can_open_is_refused(tmp_path: Path) -> None:
     (tmp_path / "millstream").mkdir(mode=0o755)
     (tmp_path / "millstream").chmod(0o755)
-    with pytest.raises(SetupError, match="belong to you alone"):
+    with pytest.raises(SetupError, match="belongs to you alone"):
         folder_of({"XDG_RUNTIME_DIR": str(tmp_path)})
+
+
+@pytest.mark.parametrize("trusted", [True, False])
+def test_rows_are_for_those_with_the_token(attend: Attend, trusted: bool) -> None:
+    run, link = attend()
+    connection = http.client.HTTPConnection(urlsplit(link).netloc, timeout=10)
+    connection.request("GET", "/facts", headers={"Authorization": f"Bearer {link.partition('#')[2]}"} if trusted else {})
+    answer = connection.getresponse()
+    answer.readline()
+    run.recorder.publish(RowsSampled(node="big", query="q", epoch=1, rows=('{"a": 1}',), read_again=False))
+    run.recorder.state("done")
+    assert (b"rows_sampled" in answer.read()) is trusted
+
+
+def test_mistakes_in_orders_are_answers(attend: Attend) -> None:
+    _, link = attend()
+    headers = {"Authorization": f"Bearer {link.partition('#')[2]}"}
+    for path, body in (("orders/savepoint", "[]"), ("orders/savepoint", "{}"), ("watch", "1"), ("orders/savepoint", "{")):
+        assert ask(link, f"/api/{path}", "POST", headers, body)[0] == 400
+    status, text = ask(link, "/api/watch", "POST", headers, '{"node": "bgi"}')
+    assert (status, json.loads(text)["errors"][0]["code"]) == (409, "MS189")
 
 
 def test_the_token_is_not_in_the_log(attend: Attend, tmp_path: Path, sockets: Path) -> None:

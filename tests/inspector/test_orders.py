@@ -14,8 +14,9 @@ from typing import Any
 import pytest
 
 from millstream import read_committed
+from millstream.checkpoint.layout import Checkpoint
 from millstream.engine.engine import SparkEngine
-from millstream.errors import RunError
+from millstream.errors import Diagnostic, RunError
 from millstream.observe.report import Report
 from millstream.plan.run_options import RunOptions
 from millstream.plan.topology import Topology
@@ -55,10 +56,7 @@ class Running:
 
 
 @pytest.fixture
-def running(
-    pipeline: Callable[..., Topology], spark: Any, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Running]:
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path_factory.mktemp("r")))
+def running(pipeline: Callable[..., Topology], spark: Any, sockets: Path) -> Iterator[Running]:
     found = Running(spark, pipeline(PIPELINE))
     try:
         yield found
@@ -149,3 +147,16 @@ def test_mistakes_are_said(running: Running, warm: Callable[..., Any]) -> None:
     Path("full").mkdir()
     Path("full/x").touch()
     assert "MS059" in warm("savepoint", "orders", "full").stderr
+
+
+def test_a_paused_run_ends_when_it_fails(running: Running, warm: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    wait_for(1)
+    warm("pause", "orders")
+
+    def lost(_: Checkpoint) -> None:
+        raise RunError(Diagnostic("MS157", "the lease is lost"))
+
+    monkeypatch.setattr(Checkpoint, "require_lease", lost)
+    running._thread.join(20)
+    assert not running._thread.is_alive()
+    assert isinstance(running.report[0], RunError)

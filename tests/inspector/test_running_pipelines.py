@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -44,3 +45,14 @@ def test_only_its_user_can_open_the_socket(attend: Attend, sockets: Path) -> Non
     (path,) = (sockets / "millstream").glob("*.sock")
     assert path.stat().st_mode & 0o777 == 0o600
     assert path.parent.stat().st_mode & 0o777 == 0o700
+
+
+def test_runs_of_services_are_found_too(attend: Attend, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A service has no folder for running programs; a folder that does not exist is none."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    home = os.environ["XDG_RUNTIME_DIR"]
+    monkeypatch.setenv("XDG_RUNTIME_DIR", "/nonexistent/folder")
+    attend()
+    assert [each.name for each in running(os.environ)] == ["shop"]
+    monkeypatch.setenv("XDG_RUNTIME_DIR", home)
+    assert [each.name for each in running(os.environ)] == ["shop"]

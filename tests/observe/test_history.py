@@ -10,7 +10,8 @@ from millstream.checkpoint import history as module
 from millstream.checkpoint.history import FOLDER, History
 from millstream.checkpoint.layout import Checkpoint
 from millstream.clients.storage import LocalStorage
-from millstream.observe.events import Measured, Noted, RowsSampled
+from millstream.observe.events import EpochFinished, Measured, Noted, RowsSampled
+from millstream.worker.masking import hide
 
 
 @pytest.fixture
@@ -54,4 +55,26 @@ def test_a_damaged_line_is_left_out(checkpoint: Checkpoint, tmp_path: Path) -> N
     own.flush()
     (file,) = (tmp_path / FOLDER / "events").glob("*.jsonl")
     file.write_bytes(file.read_bytes()[:-5])
-    assert [event.message for event in own.events() if isinstance(event, Noted)] == ["a"]
+    later = History(checkpoint)
+    later.add([Noted(message="c")])
+    later.flush()
+    assert [event.message for event in later.events() if isinstance(event, Noted)] == ["a", "c"]
+
+
+def test_short_runs_leave_few_files(checkpoint: Checkpoint, tmp_path: Path) -> None:
+    for number in range(40):
+        own = History(checkpoint)
+        own.add([Noted(message=str(number))])
+        own.flush()
+    assert len(list((tmp_path / FOLDER).rglob("*.jsonl"))) == 1
+    assert [event.message for event in History(checkpoint).events() if isinstance(event, Noted)] == [str(number) for number in range(40)]
+
+
+@pytest.mark.parametrize("secret", ['q"uo\\te', "pässwörd-lang", "7"])
+def test_secrets_are_hidden_and_numbers_stay(checkpoint: Checkpoint, tmp_path: Path, secret: str) -> None:
+    own = History(checkpoint, lambda text: hide(text, (secret,)))
+    own.add([Noted(message=f"with {secret} in it"), EpochFinished(query="q", epoch=7, seconds=7, rows_out={"s": 7})])
+    own.flush()
+    noted, finished = own.events()
+    assert isinstance(noted, Noted) and secret not in noted.message
+    assert isinstance(finished, EpochFinished) and (finished.epoch, finished.rows_out) == (7, {"s": 7})

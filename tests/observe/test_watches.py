@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from millstream.observe import watches as module
-from millstream.observe.watches import KEPT, PAUSE, SHARE, Watches
+from millstream.observe.watches import KEPT, LONGEST, PAUSE, SHARE, Watches
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def test_a_node_is_due_when_somebody_has_asked_and_for_a_while(clock: list[float
     assert watches.due(["a"]) == set()
 
 
-@pytest.mark.parametrize(("seconds", "pause"), [(0.001, PAUSE), (0.1, 0.1 / SHARE)])
+@pytest.mark.parametrize(("seconds", "pause"), [(0.001, PAUSE), (0.04, 0.04 / SHARE), (1.0, LONGEST)])
 def test_samples_take_a_small_share_of_the_time(clock: list[float], seconds: float, pause: float) -> None:
     watches = Watches()
     watches.ask("a")

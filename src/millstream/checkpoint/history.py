@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from millstream.checkpoint.layout import OWN, Checkpoint
 from millstream.clients.storage import LocalStorage, Storage
 from millstream.observe.events import Event, Measured, RowsSampled, as_dict, from_dict
+from millstream.secrets import redacted
 
 FOLDER = f"{OWN}/history"
 _FILE_BYTES = 256 << 10
@@ -36,24 +37,32 @@ class _Ring:
 
     def add(self, line: bytes) -> None:
         if self._number < 0:
-            self._number = max(self._numbers(), default=-1) + 1
+            self._continue()
         if self._bytes >= _FILE_BYTES:
             self.flush()
             self._number, self._bytes, self._lines = self._number + 1, 0, []
             for old in sorted(self._numbers())[: 1 - _FILES]:
-                self.storage.delete(f"{old:08d}.jsonl")
+                self.storage.delete(_name(old))
         self._lines.append(line)
         self._bytes += len(line)
         self._changed = True
 
+    def _continue(self) -> None:
+        """Go on with the newest file of earlier runs."""
+        self._number = max(self._numbers(), default=0)
+        self._lines = [self.storage.read(_name(self._number)) or b""]
+        self._bytes = len(self._lines[0])
+        if self._lines[0] and not self._lines[0].endswith(b"\n"):
+            self._lines.append(b"\n")
+
     def flush(self) -> None:
         if self._changed:
-            self.storage.put(f"{self._number:08d}.jsonl", b"".join(self._lines))
+            self.storage.put(_name(self._number), b"".join(self._lines))
             self._changed = False
 
     def read(self) -> Iterator[Event]:
         for number in sorted(self._numbers()):
-            for line in (self.storage.read(f"{number:08d}.jsonl") or b"").splitlines():
+            for line in (self.storage.read(_name(number)) or b"").splitlines():
                 try:
                     found = from_dict(json.loads(line))
                 except ValueError:  # the machine lost power while it was written
@@ -63,6 +72,10 @@ class _Ring:
 
     def _numbers(self) -> list[int]:
         return [int(name.removesuffix(".jsonl")) for name in self.storage.names() if name.removesuffix(".jsonl").isdigit()]
+
+
+def _name(number: int) -> str:
+    return f"{number:08d}.jsonl"
 
 
 class History:
@@ -80,7 +93,7 @@ class History:
         for event in found:
             if not isinstance(event, RowsSampled):
                 ring = self._measures if isinstance(event, Measured) else self._events
-                ring.add(self._redact(json.dumps(as_dict(event), default=str)).encode() + b"\n")
+                ring.add(json.dumps(redacted(as_dict(event), self._redact), default=str).encode() + b"\n")
 
     def flush(self) -> None:
         self._events.flush()

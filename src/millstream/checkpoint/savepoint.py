@@ -34,19 +34,27 @@ def copy(checkpoint: Checkpoint, target: Storage, *, running: bool = False) -> C
     source = checkpoint.storage
     _require_room(source, target)
     target.put(UNFINISHED, source.url.encode())
-    files = [path for path in source.files() if not path.startswith(_LEFT_BEHIND) and not path.endswith(".tmp")]
     copied = 0
-    for path in files:
+    for path in _files(source):
         try:
             _copy_file(source, target, path)
             copied += 1
         except FileNotFoundError:
-            if not running or source.exists(path):
+            if not running or not path.startswith("queries/") or source.exists(path):
                 raise
             target.delete(path)
     size = target.size()
     target.delete(UNFINISHED)
     return Copied(target.url, copied, size)
+
+
+def _files(source: Storage) -> list[str]:
+    """The files to copy. Planned epochs are listed first, and what they refer to is written before them: so it is found, even if Spark
+    plans another epoch meanwhile.
+    """
+    planned = [f"queries/{query}/offsets/{name}" for query in source.names("queries") for name in source.names(f"queries/{query}/offsets")]
+    others = [path for path in source.files() if "/offsets/" not in path or not path.startswith("queries/")]
+    return [path for path in (*planned, *others) if not path.startswith(_LEFT_BEHIND) and not path.endswith(".tmp")]
 
 
 def _require_room(source: Storage, target: Storage) -> None:

@@ -18,6 +18,7 @@ from millstream.cli.output import Format, fail, narrate, show
 from millstream.cli.run_output import RunOutput
 from millstream.cli.signals import catch_signals
 from millstream.errors import Diagnostic, MillstreamError, SpecError, UsageError
+from millstream.observe.gate import Gate
 
 if TYPE_CHECKING:
     from millstream.cli.events import EventLog
@@ -101,7 +102,7 @@ def _members(topologies: Sequence[Topology], output: RunOutput) -> list[Member]:
 
 
 def _options(member: Member, wanted: RunOptions) -> RunOptions:
-    return replace(wanted, watch=member.view.update, tell=member.view.add_note, stop=member.stop)
+    return replace(wanted, watch=member.view.update, tell=member.view.add_note, stop=member.stop, gate=Gate())
 
 
 def _print_outcome(member: Member, outcome: Outcome, output: RunOutput, stdout: TextIO) -> int:

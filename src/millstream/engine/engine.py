@@ -113,6 +113,7 @@ class SparkEngine:
                         recorder.state("failed")
                         raise death from error
             pause = restarts.schedule()
+            recorder.state("restarting")
             recorder.restart(Restart("", death.diagnostics[0].message, restarts.count, pause))
             if options.watch is not None:
                 options.watch(recorder.snapshot())

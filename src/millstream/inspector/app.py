@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict
 from functools import cache
@@ -16,7 +15,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from millstream.errors import MillstreamError
+from millstream.errors import Diagnostic, MillstreamError
 from millstream.inspector.access import Access
 from millstream.inspector.attended import AttendedRun
 from millstream.inspector.documents import as_json, run_document, status_document, topology_document
@@ -41,7 +40,7 @@ Answer = Callable[[Request], Awaitable[ASGIApp]]
 
 def application(run: AttendedRun, access: Access, open_page: Callable[[InspectAddress], str]) -> ASGIApp:
     """The application of a run; `access` says who may do what."""
-    return _Guarded(Starlette(routes=[*_page_routes(), *_RunRoutes(run, open_page).routes()]), access)
+    return _Guarded(Starlette(routes=[*_page_routes(), *_RunRoutes(run, access, open_page).routes()]), access)
 
 
 class _Guarded:
@@ -84,8 +83,8 @@ def _asset(name: str) -> bytes:
 class _RunRoutes:
     """The routes that show a run."""
 
-    def __init__(self, run: AttendedRun, open_page: Callable[[InspectAddress], str]) -> None:
-        self._run, self._open_page = run, open_page
+    def __init__(self, run: AttendedRun, access: Access, open_page: Callable[[InspectAddress], str]) -> None:
+        self._run, self._access, self._open_page = run, access, open_page
 
     def routes(self) -> list[Route]:
         shown: dict[str, Answer] = {
@@ -119,10 +118,10 @@ class _RunRoutes:
     async def _metrics(self, _: Request) -> Response:
         return Response(await run_in_threadpool(exposition, self._run), media_type=CONTENT_TYPE)
 
-    async def _facts(self, _: Request) -> ASGIApp:
+    async def _facts(self, request: Request) -> ASGIApp:
         if self._run.recorder.events.readers >= _MOST_READERS:
             return JSONResponse({"error": f"{_MOST_READERS} readers are connected already"}, 503)
-        return Feed(self._run)
+        return Feed(self._run, rows=self._access.is_trusted(request.headers))
 
     async def _describe(self, _: Request) -> Response:
         return self._json(run_document(self._run))
@@ -180,7 +179,9 @@ def _reporting(answer: Answer) -> Answer:
             return await answer(request)
         except MillstreamError as error:
             return JSONResponse({"errors": [each.as_dict() for each in error.diagnostics], "exit": error.exit_code}, 409)
-        except (KeyError, TypeError, json.JSONDecodeError):
-            return JSONResponse({"error": "the request lacks a value"}, 400)
+        except OSError as error:
+            return JSONResponse({"errors": [Diagnostic("MS185", f"the system refuses it: {error}").as_dict()], "exit": 1}, 409)
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
+            return JSONResponse({"error": "the request has no such value, or a wrong one"}, 400)
 
     return call

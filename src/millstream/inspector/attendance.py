@@ -91,6 +91,8 @@ class _Attendance:
 
     def close(self) -> None:
         self._run.ended.set()
+        with self._run.saving:  # a copy that has begun is finished while the lease is held
+            pass
         for server in self._servers:
             server.close()
         if self._socket:

@@ -76,6 +76,9 @@ class AttendedRun:
             message = "a savepoint of a running pipeline goes from a local checkpoint to a local folder"
             raise RunError(Diagnostic("MS185", message, help="stop the pipeline and use `millstream checkpoint copy`"))
         with self.saving, self.gate.closed(_PATIENCE) as ended:
+            if self.recorder.snapshot().state != "running" or self.ended.is_set():
+                message = f"`{self.name}` is not between two epochs: it is starting or ending"
+                raise RunError(Diagnostic("MS185", message, help="try again, or copy the checkpoint of the stopped pipeline"))
             if not ended:
                 message = f"the running epochs have not ended in {_PATIENCE:g} s, so no savepoint was taken"
                 raise RunError(Diagnostic("MS185", message, help="try again, or make epochs smaller: `max_rows_per_epoch`"))

@@ -36,6 +36,9 @@ class Client:
         try:
             connection.request("GET", "/facts")
             answer, name = connection.getresponse(), ""
+            if answer.status != 200:
+                message = f"the run of `{self.run.name}` has too many readers: {answer.read().decode()}"
+                raise RunError(Diagnostic("MS187", message, help="close some of them"))
             for line in answer:
                 text = line.decode().rstrip("\n")
                 if text.startswith("event: "):
@@ -61,6 +64,8 @@ class Client:
             connection.close()
         if isinstance(found, dict) and "errors" in found:
             raise RunError([Diagnostic(each["code"], each["message"], help=each.get("help") or "") for each in found["errors"]])
+        if isinstance(found, dict) and "error" in found:
+            raise RunError(Diagnostic("MS187", f"the run of `{self.run.name}` refuses: {found['error']}"))
         return found
 
 

@@ -17,13 +17,14 @@ from millstream.plan.document import node_document
 from millstream.plan.error_policy import dead_letter_sink_of
 from millstream.plan.nodes import AnyNode, TransformNode
 from millstream.plan.topology import Topology
+from millstream.secrets import redacted
 
 _NOTES = 50
 
 
 def as_json(run: AttendedRun, data: Mapping[str, Any]) -> str:
     """The data as JSON, without secrets."""
-    return run.redact(json.dumps(data, default=str))
+    return json.dumps(redacted(data, run.redact), default=str)
 
 
 def run_document(run: AttendedRun) -> dict[str, Any]:

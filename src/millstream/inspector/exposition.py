@@ -16,6 +16,7 @@ from millstream.inspector.attended import AttendedRun
 from millstream.inspector.exported_metrics import METRICS, ExportedMetric, Moment
 from millstream.inspector.health import health_of
 from millstream.observe.histogram import Histogram
+from millstream.secrets import redacted
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 
@@ -28,7 +29,7 @@ def exposition(run: AttendedRun) -> bytes:
     jvm = run.recorder.snapshot().jvm
     if jvm is not None:
         ProcessCollector(namespace="millstream_jvm", pid=lambda: jvm, registry=registry)
-    return run.redact(generate_latest(registry).decode()).encode()
+    return generate_latest(registry)
 
 
 class _RunCollector(Collector):
@@ -37,8 +38,8 @@ class _RunCollector(Collector):
     def __init__(self, run: AttendedRun) -> None:
         self._run = run
         settings = run.topology.settings.telemetry.labels
-        self._always = {"pipeline": run.name, **settings}
-        self._of_node = {node.name: node.options.telemetry.labels for node in run.topology.nodes}
+        self._always = {"pipeline": run.name, **redacted(settings, run.redact)}
+        self._of_node = {node.name: redacted(node.options.telemetry.labels, run.redact) for node in run.topology.nodes}
         self._more = tuple(sorted({name for labels in self._of_node.values() for name in labels} - self._always.keys()))
 
     def collect(self) -> Iterable[Metric]:

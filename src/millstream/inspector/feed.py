@@ -12,7 +12,7 @@ from starlette.types import Receive, Scope, Send
 
 from millstream.inspector.attended import AttendedRun
 from millstream.inspector.documents import as_json, status_document
-from millstream.observe.events import as_dict
+from millstream.observe.events import RowsSampled, as_dict
 
 _TICK = 0.2
 _ALIVE = 10.0
@@ -27,8 +27,9 @@ _FINAL = frozenset({"done", "stopped"})
 class Feed:
     """One client's connection; a response of its own kind, since Starlette's would wait for a client that does not read."""
 
-    def __init__(self, run: AttendedRun) -> None:
-        self._run = run
+    def __init__(self, run: AttendedRun, *, rows: bool) -> None:
+        """`rows`: whether the client may see rows of users."""
+        self._run, self._rows = run, rows
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         stream = self._run.recorder.events
@@ -40,7 +41,8 @@ class Feed:
             quiet = 0.0
             while not leaving.done():
                 ended = self._run.ended.is_set() or self._run.recorder.snapshot().state in _FINAL
-                found, lost = reader.take()
+                taken, lost = reader.take()
+                found = [event for event in taken if self._rows or not isinstance(event, RowsSampled)]
                 if lost:
                     await self._send(send, "lost", {"events": lost})
                 if found:

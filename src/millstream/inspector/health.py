@@ -37,6 +37,8 @@ def health_of(snapshot: Snapshot, paused: bool = False) -> Health:
     if status is not None:
         last = snapshot.notes[-1] if snapshot.notes else ""
         return Health(status, (f"the run is {snapshot.state}", *([str(last)] if last and status == "failed" else [])))
+    if snapshot.state == "restarting":
+        return Health("degraded", ("Spark is restarting",))
     starting = [name for name, query in snapshot.queries.items() if query.state == "starting"]
     restarting = [f"query `{name}` is restarting" for name, query in snapshot.queries.items() if query.state == "restarting"]
     lagging = [

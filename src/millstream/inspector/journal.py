@@ -11,7 +11,7 @@ from millstream.inspector.attended import AttendedRun
 from millstream.observe.events import Noted
 from millstream.observe.stream import Reader
 
-_LOCAL_SECONDS, _REMOTE_SECONDS = 2.0, 30.0
+_LOCAL_SECONDS, _REMOTE_SECONDS = 2.5, 30.0
 _MEASURE_SECONDS = 5.0
 _CAPACITY = 20_000
 
@@ -36,7 +36,7 @@ class Journal:
         self._run.recorder.events.close(self._reader)
 
     def _write(self) -> None:
-        with suppress(OSError):
+        with suppress(Exception):  # a full disk; or the JVM is dead that writes to another file system
             measured = 0.0
             while True:
                 ended = self._ending.wait(self._pause)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import socket
+import stat
 import tempfile
 import uuid
 from collections.abc import Mapping
@@ -35,14 +36,21 @@ class Registration:
 
 def folder_of(environ: Mapping[str, str]) -> Path:
     """Where the sockets are. Their paths must be short: the system's limit is about 100 characters."""
-    home = environ.get("XDG_RUNTIME_DIR")
-    folder = Path(home) / "millstream" if home else Path(tempfile.gettempdir()) / f"millstream-{os.getuid()}"
-    folder.mkdir(mode=0o700, exist_ok=True)
-    found = folder.stat()
-    if found.st_uid != os.getuid() or found.st_mode & 0o077:
-        message = f"`{folder}` must belong to you alone, as whoever opens the sockets in it can stop your pipelines"
+    folder = _folders(environ)[0]
+    with suppress(FileExistsError):
+        folder.mkdir(mode=0o700)
+    found = folder.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
+        message = f"`{folder}` must be a folder that belongs to you alone, as whoever opens the sockets in it can stop your pipelines"
         raise SetupError(Diagnostic("MS186", message, help=f"`chmod 700 {folder}`, or set XDG_RUNTIME_DIR"))
     return folder
+
+
+def _folders(environ: Mapping[str, str]) -> list[Path]:
+    """The user's folder for running programs, if the system has made one, and the one for all others: services have only that."""
+    home = Path(environ.get("XDG_RUNTIME_DIR") or "/nonexistent")
+    own = Path(tempfile.gettempdir()) / f"millstream-{os.getuid()}"
+    return [home / "millstream", own] if home.is_dir() else [own]
 
 
 def listen(environ: Mapping[str, str]) -> tuple[socket.socket, Path]:
@@ -67,7 +75,8 @@ def forget(path: str) -> None:
 def running(environ: Mapping[str, str]) -> list[Registration]:
     """The runs that answer, oldest first."""
     found = []
-    for note in folder_of(environ).glob("*.json"):
+    folder_of(environ)
+    for note in (note for folder in _folders(environ) if _is_own(folder) for note in folder.glob("*.json")):
         with suppress(OSError, ValueError, TypeError):
             each = Registration(**json.loads(note.read_text()))
             if _answers(each.socket):
@@ -92,13 +101,20 @@ def find(name: str, environ: Mapping[str, str]) -> Registration:
     raise UsageError([Diagnostic("MS187", message, help=others or "`millstream list` shows those that run under your user")])
 
 
+def _is_own(folder: Path) -> bool:
+    return folder.is_dir() and folder.lstat().st_uid == os.getuid()
+
+
 def _answers(path: str) -> bool:
+    """Whether the process is there. One that is busy is."""
     with socket.socket(socket.AF_UNIX) as asking:
         asking.settimeout(2)
         try:
             asking.connect(path)
-        except OSError:
+        except (ConnectionRefusedError, FileNotFoundError):
             return False
+        except OSError:
+            return True
         return True
 
 

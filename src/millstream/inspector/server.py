@@ -6,7 +6,7 @@ looks at pays for nothing but the socket.
 
 from __future__ import annotations
 
-import select
+import selectors
 import socket
 import threading
 from collections.abc import Callable
@@ -35,6 +35,7 @@ class Server:
     _wake: tuple[socket.socket, socket.socket] = field(default_factory=socket.socketpair)
     _server: uvicorn.Server | None = None
     _thread: threading.Thread | None = None
+    _closing: bool = False
 
     def start(self) -> None:
         self._thread = threading.Thread(target=self._serve, daemon=True, name="inspector")
@@ -42,6 +43,7 @@ class Server:
 
     def close(self) -> None:
         """End it. Open connections have a second to send what is left."""
+        self._closing = True
         if self._server is not None:
             self._server.should_exit = True
         self._wake[0].send(b"x")
@@ -52,8 +54,11 @@ class Server:
                 each.close()
 
     def _serve(self) -> None:
-        ready, _, _ = select.select([self.listener, self._wake[1]], [], [])
-        if self._wake[1] in ready:
+        with selectors.DefaultSelector() as waiting:
+            waiting.register(self.listener, selectors.EVENT_READ)
+            waiting.register(self._wake[1], selectors.EVENT_READ)
+            waiting.select()
+        if self._closing:
             return
         import uvicorn
 
@@ -63,4 +68,5 @@ class Server:
         quiet: dict[str, Any] = {"log_config": None, "access_log": False, "server_header": False}
         settings = uvicorn.Config(app, lifespan="off", ws="none", proxy_headers=False, timeout_graceful_shutdown=1, **quiet)
         self._server = uvicorn.Server(settings)
+        self._server.should_exit = self._closing  # it was asked to end meanwhile
         self._server.run(sockets=[self.listener])

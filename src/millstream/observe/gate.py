@@ -42,8 +42,9 @@ class Gate:
         """Keep epochs from beginning in the body. The value says whether the running ones have ended within this time."""
         with self._changed:
             self._closed += 1
-            ended = self._changed.wait_for(lambda: not self._inside, seconds)
         try:
+            with self._changed:
+                ended = self._changed.wait_for(lambda: not self._inside, seconds)
             yield ended
         finally:
             with self._changed:
@@ -52,7 +53,9 @@ class Gate:
 
     @contextmanager
     def passed(self, given_up: Callable[[], bool]) -> Iterator[bool]:
-        """An epoch: wait until the gate is open. False when `given_up` came true meanwhile: the epoch must not begin."""
+        """An epoch, or anything else that may not happen during a copy: wait until the gate is open. False when `given_up` came true
+        meanwhile: it must not begin.
+        """
         with self._changed:
             while self._closed and not given_up():
                 self._changed.wait(_TICK)

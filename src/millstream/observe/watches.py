@@ -12,7 +12,8 @@ KEPT = 10.0
 PAUSE = 1.0
 """The shortest time between two samples of a node, in seconds."""
 SHARE = 0.02
-"""The most of the time that samples of a node may take."""
+"""The most of the time that samples of a node may take, as long as the pause between them stays below `LONGEST`."""
+LONGEST = 5.0
 ROWS = 20
 
 
@@ -47,4 +48,4 @@ class Watches:
         """Note that a node has been sampled, and how long that took."""
         with self._lock:
             if node in self._wishes:
-                self._wishes[node].due = time.monotonic() + max(PAUSE, seconds / SHARE)
+                self._wishes[node].due = time.monotonic() + min(max(PAUSE, seconds / SHARE), LONGEST)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
@@ -175,7 +176,7 @@ class DynamicTableRun(TransformRun):
 
         with self._lock:
             if self._found is None:
-                spec = self._spec()
+                spec = replace(self._spec(), owned=not self.context.dry)
                 self._found = spec, ensure(spec, self.context.dry)
             return self._found
 

@@ -120,7 +120,7 @@ class EpochFrames:
 
     def sample(self, name: str, count: int) -> list[str] | None:
         """Some rows of a watched node, as JSON. Call it after the sinks have read theirs: what is kept for it is not computed again. None
-        when no sink has read the node.
+        when no sink has a node below it.
         """
         if name not in self._full:
             return None

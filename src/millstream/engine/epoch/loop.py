@@ -75,11 +75,14 @@ class EpochLoop:
         self.ledgers = Ledgers(self.checkpoint, self.lowering)
 
     def __call__(self, frame: DataFrame, number: int) -> None:
-        with self.gate.passed(self.stopping) as begins:
-            if not begins or self.stopping() or (self.status.last_epoch is not None and number > self.status.last_epoch):
+        with self.gate.passed(self._is_over) as begins:
+            if not begins or self._is_over() or (self.status.last_epoch is not None and number > self.status.last_epoch):
                 self.status.refused = True
                 raise StopRequested
             self._run_recorded(frame, number)
+
+    def _is_over(self) -> bool:
+        return self.stopping() or self.status.abandoned
 
     def _run_recorded(self, frame: DataFrame, number: int) -> None:
         self.status.committed = self.status.finished
@@ -111,7 +114,8 @@ class EpochLoop:
                     self.maintenance.write(number, epoch.entry.digest)
                     self.lowering.checkpoint.require_lease()
             self._commit(staged)
-            self._sample(epoch, frames)
+            if staged.sinks:  # else the samples would be all that is read
+                self._sample(epoch, frames)
         finally:
             frames.release()
         facts = EpochFacts(epoch.plan.name, number, time.monotonic() - started, {}, rejected, (), (), late, watermark, lost)

@@ -74,6 +74,8 @@ class LoopStatus:
     current_node: str = ""
     """A failure is reported at this node."""
     failure: BaseException | None = None
+    abandoned: bool = False
+    """Whether the query is being stopped, so that no epoch may begin any more."""
     refused: bool = False
     """Whether an epoch was refused because the run is stopping."""
     planned_at: float | None = None

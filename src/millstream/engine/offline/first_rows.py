@@ -86,30 +86,32 @@ class _KeepingSink(Sink):
 
     _kept: _KeptRows = PrivateAttr(default_factory=_KeptRows)
     _count: int = PrivateAttr(default=0)
+    _whole: bool = PrivateAttr(default=False)
 
     @property
     def ledger_lasts(self) -> bool:
         return False
 
     def open(self, context: NodeContext) -> _KeepingRun:
-        return _KeepingRun(context, self._kept, self._count)
+        return _KeepingRun(context, self._kept, self._count, self._whole)
 
 
 class _KeepingRun(SinkRun[pa.Table]):
-    """Stages a part of an epoch's rows. With state Spark must compute the whole epoch, so all rows come then."""
+    """Stages a part of an epoch's rows. With state Spark must compute the `whole` epoch."""
 
-    def __init__(self, context: NodeContext, kept: _KeptRows, count: int) -> None:
+    def __init__(self, context: NodeContext, kept: _KeptRows, count: int, whole: bool) -> None:
         super().__init__(context)
-        self._kept, self._count = kept, count
+        self._kept, self._count, self._whole = kept, count, whole
 
     def stage(self, frame: DataFrame, epoch: Epoch) -> Staged[pa.Table]:
+        if not self._whole:
+            return Staged(None, frame.limit(self._count).toArrow())
         rows = frame.persist()
         try:
             rows.write.format("noop").mode("append").save()
-            table = rows.limit(self._count).toArrow()
+            return Staged(None, rows.limit(self._count).toArrow())
         finally:
             rows.unpersist()
-        return Staged(None, table)
 
     def commit(self, staged: Staged[pa.Table], epoch: Epoch) -> None:
         self._kept.add(staged.work)
@@ -134,11 +136,16 @@ def _part_above(topology: Topology, node: AnyNode, kept: _KeptRows, count: int) 
     for each in chosen:
         _require_harmless(each)
     letters = {letter for each in chosen for letter in each.dead_letter_sinks}
-    keeping = _KeepingSink()
-    keeping._kept, keeping._count = kept, count
-    ends: list[AnyNode] = [make_node(_KEPT, keeping, (node.name,))]
-    ends += [make_node(letter, _KeepingSink()) for letter in sorted(letters)]
+    whole = any(each.stateful for each in chosen if not isinstance(each, SinkNode))
+    ends: list[AnyNode] = [make_node(_KEPT, _keeping(kept, count, whole), (node.name,))]
+    ends += [make_node(letter, _keeping(_KeptRows(), count, whole)) for letter in sorted(letters)]
     return replace(topology, nodes=(*chosen, *ends))
+
+
+def _keeping(kept: _KeptRows, count: int, whole: bool) -> _KeepingSink:
+    made = _KeepingSink()
+    made._kept, made._count, made._whole = kept, count, whole
+    return made
 
 
 def _lookups(node: AnyNode) -> tuple[str, ...]:

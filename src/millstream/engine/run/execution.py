@@ -85,6 +85,7 @@ class Execution:
                 query.start()
             self._watch(queries)
         finally:
+            self._stopping.set()  # a paused epoch must not begin, and Spark's stop waits for it
             for query in queries:
                 with suppress(Exception):  # a dead JVM has stopped it
                     if query.handle is not None and query.handle.isActive:
@@ -129,9 +130,17 @@ class Execution:
             self._runs,
             self._store,
             real_time=isinstance(topology.settings.trigger, RealTime),
+            dry=self._options.private,
         )
         self._source_commits = SourceCommits(
-            topology, self._all_plans, lowering, self._recorder, self._redact, private=self._options.private
+            topology,
+            self._all_plans,
+            lowering,
+            self._recorder,
+            self._redact,
+            self._options.gate,
+            self._stopping.is_set,
+            private=self._options.private,
         )
         services = RunServices(
             topology.name,

@@ -73,6 +73,7 @@ class Redelivery:
                     self.tick()
         finally:
             loop.query.clear()
+            loop.status.abandoned = True
             if handle.isActive:  # interrupted: no epoch may run without the lease
                 handle.stop()
             if stream.maintenance is not None:

@@ -7,13 +7,14 @@ with the next epoch, at the end of the run, and when the next run begins.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any
 
 from millstream.checkpoint.layout import Checkpoint
 from millstream.engine.epoch.offsets import offsets_of
 from millstream.engine.lowering.nodes import Lowering
+from millstream.observe.gate import Gate
 from millstream.observe.recorder import Recorder
 from millstream.plan.components import HearsCommits
 from millstream.plan.cutting import QueryPlan
@@ -33,10 +34,13 @@ class SourceCommits:
         lowering: Lowering,
         recorder: Recorder,
         redact: Redactor,
+        gate: Gate,
+        given_up: Callable[[], bool],
         *,
         private: bool = False,
     ) -> None:
-        """`private`: nothing is reported."""
+        """`private`: nothing is reported. While the gate is closed nothing is: a copy of the checkpoint may be in progress."""
+        self._gate, self._given_up = gate, given_up
         self._lowering, self._recorder, self._redact = lowering, recorder, redact
         sources = () if private else topology.sources
         self._listening = {node.name: run for node in sources if isinstance(run := lowering.source(node), HearsCommits)}
@@ -68,7 +72,12 @@ class SourceCommits:
             offset = self._least(name, run)
             if offset is not None and name not in self._running and offset != self._reported.get(name):
                 self._reported[name] = offset
-                self._running[name] = self._executor().submit(run.on_commit, self._lowering.spark, offset)
+                self._running[name] = self._executor().submit(self._tell, run, offset)
+
+    def _tell(self, run: HearsCommits, offset: Any) -> None:
+        with self._gate.passed(self._given_up) as begins:
+            if begins:  # else it is reported when the next run begins
+                run.on_commit(self._lowering.spark, offset)
 
     def close(self) -> None:
         """Send the last offsets, waiting up to 3 × 30 s, and stop the thread."""

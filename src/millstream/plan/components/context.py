@@ -52,7 +52,7 @@ class NodeContext:
     whole_rows: bool = False
     """Whether the changes of the inputs are whole rows: an update is a delete of the old row and an insert of the new one."""
     dry: bool = False
-    """Whether the plan is only analysed: nothing may be created or written."""
+    """Whether the plan is only analysed or previewed: nothing may be created or written."""
     real_time: bool = False
     """Whether the pipeline runs in real-time mode."""
     pipeline: str = ""
