@@ -9,8 +9,8 @@ import pytest
 from rich.console import Console
 
 from millstream.cli.live import Live, Screen, ago
-from millstream.cli.rates import Rates
 from millstream.observe.facts import NodeFacts, QueryFacts, Snapshot, WatermarkFacts
+from millstream.observe.rates import Rates
 from millstream.plan.topology import Topology
 from millstream.spec.loader import loads
 

@@ -19,6 +19,7 @@ from millstream.inspector.client import Client
 from millstream.inspector.registration import find
 from millstream.observe.gate import Gate
 from millstream.observe.recorder import Recorder
+from millstream.plan.cutting import cut
 from millstream.plan.run_options import InspectAddress, RunOptions
 from millstream.spec.loader import loads
 
@@ -62,6 +63,8 @@ def attend(tmp_path: Path, sockets: Path, monkeypatch: pytest.MonkeyPatch) -> It
             run = AttendedRun(topology, Checkpoint(storage, topology.name), Recorder(topology.name), Gate(), threading.Event())
             stack.enter_context(attended(run, RunOptions(inspect=InspectAddress(host), tell=tell), os.environ))
             run.recorder.state("running")
+            for plan in cut(topology):
+                run.recorder.query_state(plan.name, "running")
             return run, Client(find(topology.name, os.environ)).order("page")["url"]
 
         yield go

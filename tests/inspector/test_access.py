@@ -72,6 +72,12 @@ def test_an_address_that_others_reach_needs_a_token(attend: Attend, monkeypatch:
         attend(host="0.0.0.0")
 
 
+def test_a_token_that_is_easy_to_guess_is_refused(attend: Attend, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MILLSTREAM_TOKEN", "abc")
+    with pytest.raises(UsageError, match="easy to guess"):
+        attend(host="0.0.0.0")
+
+
 def test_a_port_in_use_is_said(attend: Attend) -> None:
     _, link = attend()
     from millstream.inspector.attendance import _listen

@@ -56,3 +56,11 @@ def test_runs_of_services_are_found_too(attend: Attend, monkeypatch: pytest.Monk
     assert [each.name for each in running(os.environ)] == ["shop"]
     monkeypatch.setenv("XDG_RUNTIME_DIR", home)
     assert [each.name for each in running(os.environ)] == ["shop"]
+
+
+def test_a_checkpoint_tells_runs_of_one_name_apart(attend: Attend) -> None:
+    run, _ = attend()
+    url = run.checkpoint.storage.url
+    assert find("shop", os.environ, url).checkpoint == url
+    with pytest.raises(UsageError, match="with the checkpoint `/elsewhere`"):
+        find("shop", os.environ, "/elsewhere")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from millstream.errors import Diagnostic, UsageError
@@ -20,7 +21,7 @@ def complete_inspect(arguments: Sequence[str]) -> list[str]:
     found: list[str] = []
     for argument in arguments:
         if found and found[-1] == _FLAG:
-            if _VALUE.fullmatch(argument):
+            if _VALUE.fullmatch(argument) or (":" in argument and not Path(argument).exists()):
                 found[-1] = f"{_FLAG}={argument}"
                 continue
             found[-1] = f"{_FLAG}="

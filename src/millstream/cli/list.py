@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -21,29 +22,31 @@ def list_(format: Annotated[Format, typer.Option(help="`json` prints one array o
     """List the pipelines that run on this machine under your user."""
     from millstream.inspector.registration import running
 
-    found = [line for each in running(os.environ) if (line := _line(each)) is not None]
+    found = [_line(each) for each in running(os.environ)]
     if format is Format.json:
         print(json.dumps(found, indent=2))
+    elif not found:
+        narrate("no pipeline runs here under your user")
     elif sys.stdout.isatty():
         _table(found)
     else:
-        print("\n".join("\t".join(str(value) for value in line.values()) for line in found), end="\n" if found else "")
+        print("\n".join("\t".join("" if value is None else str(value) for value in line.values()) for line in found))
 
 
-def _line(run: Registration) -> dict[str, Any] | None:
-    """One run; None if it has ended meanwhile."""
+def _line(run: Registration) -> dict[str, Any]:
+    """One run."""
     from millstream.inspector.client import Client
 
-    try:
-        status = Client(run).get("/api/status")
-    except MillstreamError:
-        return None
+    status, rate = "does not answer", None
+    with suppress(MillstreamError):
+        told = Client(run).get("/api/status")
+        status, rate = told["health"]["status"], told["rows_per_second"]
     return {
         "name": run.name,
         "process": run.process,
-        "status": status["health"]["status"],
+        "status": status,
         "since": datetime.fromtimestamp(run.began, UTC).isoformat(timespec="seconds"),
-        "rows_per_second": round(sum(query["rows_per_second"] for query in status["queries"].values()), 1),
+        "rows_per_second": rate,
         "checkpoint": run.checkpoint,
         "page": run.url,
     }
@@ -53,11 +56,9 @@ def _table(found: list[dict[str, Any]]) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    if not found:
-        narrate("no pipeline runs here under your user")
-        return
-    table = Table("name", "process", "status", "since", "rows/s", "page", box=None, pad_edge=False, header_style="dim")
+    table = Table("name", "process", "status", "since", "rows/s", "checkpoint", "page", box=None, pad_edge=False, header_style="dim")
     for line in found:
-        values = (line["name"], line["process"], line["status"], line["since"], f"{line['rows_per_second']:,}", line["page"] or "-")
+        rate = "" if line["rows_per_second"] is None else f"{line['rows_per_second']:,}"
+        values = (line["name"], line["process"], line["status"], line["since"], rate, line["checkpoint"], line["page"] or "-")
         table.add_row(*map(str, values))
     Console().print(table)

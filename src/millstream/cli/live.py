@@ -9,9 +9,9 @@ from datetime import UTC, datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from millstream.cli.rates import WINDOW, Rates
 from millstream.observe.facts import NodeFacts
 from millstream.observe.metrics import Metric, metrics_of
+from millstream.observe.rates import WINDOW, Rates
 
 if TYPE_CHECKING:
     from millstream.errors import Diagnostic

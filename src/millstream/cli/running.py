@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -21,12 +22,17 @@ def client_of(name: str) -> Client:
     from millstream.inspector.client import Client
     from millstream.inspector.registration import find
 
-    return Client(find(_pipeline_name(name), os.environ))
+    return Client(find(*_wanted(name)))
 
 
-def _pipeline_name(given: str) -> str:
-    if given.endswith((".yaml", ".yml")) and Path(given).is_file():
-        from millstream.cli.pipelines import load_or_fail
+def _wanted(given: str) -> tuple[str, Mapping[str, str], str]:
+    """The name; and the checkpoint, if it is a file: pipelines of several folders may have one name."""
+    if not (given.endswith((".yaml", ".yml")) and Path(given).is_file()):
+        return given, os.environ, ""
+    from millstream.cli.pipelines import load_or_fail
+    from millstream.clients.storage import is_local, open_storage
+    from millstream.plan.run_options import checkpoint_of
 
-        return load_or_fail(Path(given), None, {}, warn=False).name
-    return given
+    topology = load_or_fail(Path(given), None, {}, warn=False)
+    url = checkpoint_of(topology)
+    return topology.name, os.environ, open_storage(url).url if is_local(url) else url

@@ -41,8 +41,12 @@ def tap(
 
 def _samples(client: Client, node: str) -> Iterator[Any]:
     """The samples of a node, until the run ends. The wish is repeated, as it lasts for some seconds."""
+    was_paused = False
     for name, data in client.events():
         if name == "status":
             client.post("/api/watch", node=node)
+            if data["paused"] and not was_paused:
+                narrate(f"`{data['name']}` is paused: no rows come until `millstream resume`")
+            was_paused = data["paused"]
         elif name == "fact" and data["event"] == "rows_sampled" and data["node"] == node and data.get("rows"):
             yield data

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from millstream.cli.output import Format
-from millstream.cli.rates import Rates
 from millstream.cli.running import RunName, client_of
 from millstream.errors import RunError
 from millstream.units import size_of
@@ -38,30 +37,28 @@ def top(
     if format is Format.json:
         print(json.dumps(status, indent=2))
         return
-    rates = Rates()
     if once or not sys.stdout.isatty():
-        Console(width=None if sys.stdout.isatty() else 160).print(_view(status, rates))
+        Console(width=None if sys.stdout.isatty() else 160).print(_view(status))
         return
-    with Live(_view(status, rates), screen=True, auto_refresh=False) as display, suppress(RunError):  # until the run has ended
+    with Live(_view(status), screen=True, auto_refresh=False) as display, suppress(RunError):  # until the run has ended
         while True:
             time.sleep(every)
             status = client.get("/api/status")
-            display.update(_view(status, rates), refresh=True)
+            display.update(_view(status), refresh=True)
 
 
-def _view(status: dict[str, Any], rates: Rates) -> Group:
+def _view(status: dict[str, Any]) -> Group:
     from rich.console import Group
     from rich.text import Text
 
     queries = [_query(name, facts) for name, facts in status["queries"].items()]
-    return Group(Text(_title(status), style="bold"), _table(status, rates), Text("\n".join(queries)))
+    return Group(Text(_title(status), style="bold"), _table(status), Text("\n".join(queries)))
 
 
-def _table(status: dict[str, Any], rates: Rates) -> Table:
+def _table(status: dict[str, Any]) -> Table:
     from rich.table import Table
 
-    nodes, now = status["nodes"], time.monotonic()
-    rates.add({name: max(facts.get("rows_in") or 0, facts.get("rows_out") or 0) for name, facts in nodes.items()}, now)
+    nodes = status["nodes"]
     shown = [name for name in _COLUMNS if any(facts.get(name) for facts in nodes.values()) or name.startswith("rows")]
     headings = ["node", "kind", *(name.replace("_", " ") for name in shown), "rows/s", "state"]
     table = Table(*headings, box=None, pad_edge=False, header_style="dim")
@@ -69,7 +66,7 @@ def _table(status: dict[str, Any], rates: Rates) -> Table:
         counts = ["" if facts.get(each) is None else f"{facts[each]:,}" for each in shown]
         state = facts.get("state")
         kept = f"{state['rows']:,} rows, {size_of(state['memory_bytes'])}" if state else ""
-        table.add_row(name, facts["kind"], *counts, f"{rates.of(name, now):,.0f}", kept)
+        table.add_row(name, facts["kind"], *counts, f"{facts['rows_per_second']:,.0f}", kept)
     return table
 
 
@@ -80,9 +77,10 @@ def _title(status: dict[str, Any]) -> str:
 
 
 def _query(name: str, facts: dict[str, Any]) -> str:
-    parts = [f"query {name}: {facts['state']}, {facts['epochs']:,} epochs, the last in {facts['last_seconds']:.3f} s"]
+    last = f", the last in {facts['last_seconds']:.3f} s" if facts["epochs"] else ""
+    parts = [f"query {name}: {facts['state']}, {facts['epochs']:,} epochs{last}"]
     if facts["lag_seconds"] >= 1:
-        parts.append(f"this one for {facts['lag_seconds']:.0f} s")
+        parts.append(f"rows of this epoch wait for {facts['lag_seconds']:.0f} s")
     if watermark := facts.get("watermark"):
         parts.append(f"watermark {watermark['lag_seconds']:,.0f} s behind")
     if facts["restarts"]:

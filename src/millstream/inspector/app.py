@@ -15,7 +15,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from millstream.errors import Diagnostic, MillstreamError
+from millstream.errors import MillstreamError
 from millstream.inspector.access import Access
 from millstream.inspector.attended import AttendedRun
 from millstream.inspector.documents import as_json, run_document, status_document, topology_document
@@ -152,7 +152,9 @@ class _RunRoutes:
         return self._json(status_document(self._run))
 
     async def _savepoint(self, request: Request) -> Response:
-        folder = str((await request.json())["folder"])
+        folder = (await request.json())["folder"]
+        if not isinstance(folder, str) or not folder:
+            raise ValueError("folder")
         return self._json(asdict(await run_in_threadpool(self._run.save, folder)))
 
     async def _watch(self, request: Request) -> Response:
@@ -179,9 +181,9 @@ def _reporting(answer: Answer) -> Answer:
             return await answer(request)
         except MillstreamError as error:
             return JSONResponse({"errors": [each.as_dict() for each in error.diagnostics], "exit": error.exit_code}, 409)
-        except OSError as error:
-            return JSONResponse({"errors": [Diagnostic("MS185", f"the system refuses it: {error}").as_dict()], "exit": 1}, 409)
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
-            return JSONResponse({"error": "the request has no such value, or a wrong one"}, 400)
+            return JSONResponse(
+                {"error": 'the body must be JSON with the value that the order needs, such as {"folder": "before-v2"}'}, 400
+            )
 
     return call

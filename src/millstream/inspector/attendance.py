@@ -23,6 +23,9 @@ from millstream.plan.run_options import InspectAddress, RunOptions
 TOKEN = "MILLSTREAM_TOKEN"
 """The environment variable with the token for orders. Without it a page on loopback has a token of its own, in its link."""
 
+_SHORTEST = 16
+"""Characters of a token."""
+
 
 @contextmanager
 def attended(run: AttendedRun, options: RunOptions, environ: Mapping[str, str]) -> Iterator[None]:
@@ -80,6 +83,8 @@ class _Attendance:
             if not is_loopback(address.host) and not token:
                 message = f"`--inspect {address}` would show rows to everyone who reaches this machine"
                 raise UsageError([Diagnostic("MS188", message, help=f"set a token: `{TOKEN}=… millstream run …`, or use 127.0.0.1")])
+            if 0 < len(token) < _SHORTEST:
+                raise UsageError([Diagnostic("MS188", f"`{TOKEN}` is easy to guess", help=f"take at least {_SHORTEST} characters")])
             token = token or secrets.token_urlsafe(24)
             listener = _listen(address)
             self._serve(listener, Access(token, address.host))

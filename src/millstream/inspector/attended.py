@@ -15,6 +15,7 @@ from millstream.checkpoint.savepoint import Copied
 from millstream.clients.storage import is_local, open_storage
 from millstream.errors import Diagnostic, RunError, nearest
 from millstream.observe.gate import Gate
+from millstream.observe.rates import Rates
 from millstream.observe.recorder import Recorder
 from millstream.plan.cutting import cut
 from millstream.plan.secret_references import secrets_of
@@ -39,6 +40,8 @@ class AttendedRun:
     began: float = field(default_factory=time.time)
     ended: threading.Event = field(default_factory=threading.Event)
     """Set when there is nothing more to tell, its failure included."""
+    rates: Rates = field(default_factory=Rates)
+    """Rows per second of each node."""
     saving: threading.Lock = field(default_factory=threading.Lock)
     redact: Redactor = field(init=False)
     """Applied to everything that is shown."""
@@ -52,6 +55,11 @@ class AttendedRun:
 
     def history(self) -> History:
         return History(self.checkpoint, self.redact)
+
+    def count_rates(self) -> None:
+        """Take note of the counts, several times in ten seconds."""
+        nodes = self.recorder.snapshot().nodes
+        self.rates.add({name: max(facts.rows_in or 0, facts.rows_out or 0) for name, facts in nodes.items()}, time.monotonic())
 
     def stop(self) -> None:
         """Stop after the running epochs."""
@@ -82,7 +90,11 @@ class AttendedRun:
             if not ended:
                 message = f"the running epochs have not ended in {_PATIENCE:g} s, so no savepoint was taken"
                 raise RunError(Diagnostic("MS185", message, help="try again, or make epochs smaller: `max_rows_per_epoch`"))
-            copied = savepoint.copy(self.checkpoint, open_storage(folder), running=True)
+            try:
+                copied = savepoint.copy(self.checkpoint, open_storage(folder), running=True)
+            except OSError as error:
+                message = f"the savepoint cannot be written to `{folder}`: {error.strerror or error}"
+                raise RunError(Diagnostic("MS185", message, help="name a folder in which the user of the pipeline may write")) from None
         self.recorder.note(f"savepoint in {copied.url}")
         return copied
 

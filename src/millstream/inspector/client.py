@@ -32,23 +32,28 @@ class Client:
 
     def events(self) -> Iterator[tuple[str, Any]]:
         """The name and the data of each event, until the run ends."""
-        connection = _UnixConnection(self.run.socket, _SECONDS)
+        connection, name = _UnixConnection(self.run.socket, _SECONDS), ""
         try:
             connection.request("GET", "/facts")
-            answer, name = connection.getresponse(), ""
+            answer = connection.getresponse()
             if answer.status != 200:
-                message = f"the run of `{self.run.name}` has too many readers: {answer.read().decode()}"
-                raise RunError(Diagnostic("MS187", message, help="close some of them"))
+                raise self._silent(f"{answer.status} {answer.read(200).decode(errors='replace')}")
             for line in answer:
                 text = line.decode().rstrip("\n")
                 if text.startswith("event: "):
                     name = text.removeprefix("event: ")
                 elif text.startswith("data: "):
                     yield name, json.loads(text.removeprefix("data: "))
-        except (OSError, http.client.HTTPException):
-            return  # the run has ended
+        except (OSError, http.client.HTTPException) as error:
+            raise self._silent(str(error)) from None
         finally:
             connection.close()
+        if name != "end":
+            raise self._silent("the connection has ended")
+
+    def _silent(self, reason: str) -> RunError:
+        message = f"the run of `{self.run.name}` (process {self.run.process}) does not answer: {reason}"
+        return RunError(Diagnostic("MS187", message, help="it may have ended just now: `millstream list`"))
 
     def _ask(self, method: str, path: str, values: dict[str, str] | None = None, seconds: float = _SECONDS) -> Any:
         connection = _UnixConnection(self.run.socket, seconds)
@@ -56,12 +61,15 @@ class Client:
             body = None if values is None else json.dumps(values)
             connection.request(method, path, body, {"content-type": "application/json"} if body else {})
             answer = connection.getresponse()
-            found = json.loads(answer.read())
-        except (OSError, ValueError, http.client.HTTPException) as error:
-            message = f"the run of `{self.run.name}` (process {self.run.process}) does not answer: {error}"
-            raise RunError(Diagnostic("MS187", message, help="it may have ended just now: `millstream list`")) from None
+            text = answer.read()
+        except (OSError, http.client.HTTPException) as error:
+            raise self._silent(str(error)) from None
         finally:
             connection.close()
+        try:
+            found = json.loads(text)
+        except ValueError:
+            raise self._silent(f"{answer.status} {text[:200].decode(errors='replace')}") from None
         if isinstance(found, dict) and "errors" in found:
             raise RunError([Diagnostic(each["code"], each["message"], help=each.get("help") or "") for each in found["errors"]])
         if isinstance(found, dict) and "error" in found:

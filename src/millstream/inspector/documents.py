@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
@@ -41,8 +42,11 @@ def run_document(run: AttendedRun) -> dict[str, Any]:
 
 def status_document(run: AttendedRun) -> dict[str, Any]:
     """Where a run stands."""
-    snapshot = run.recorder.snapshot()
+    run.count_rates()
+    snapshot, now = run.recorder.snapshot(), time.monotonic()
     health = health_of(snapshot, run.gate.is_paused)
+    rates = {name: round(run.rates.of(name, now), 1) for name in snapshot.nodes}
+    sources = [name for name, facts in snapshot.nodes.items() if facts.kind == "source"]
     return {
         "name": run.name,
         "run": run.run,
@@ -50,7 +54,8 @@ def status_document(run: AttendedRun) -> dict[str, Any]:
         "health": asdict(health),
         "paused": run.gate.is_paused,
         "seconds": round(snapshot.seconds, 3),
-        "nodes": {name: _node_facts(facts) for name, facts in snapshot.nodes.items()},
+        "rows_per_second": round(sum(rates[name] for name in sources), 1),
+        "nodes": {name: {**_node_facts(facts), "rows_per_second": rates[name]} for name, facts in snapshot.nodes.items()},
         "queries": {name: _query_facts(facts) for name, facts in snapshot.queries.items()},
         "notes": _notes(snapshot),
     }
@@ -104,7 +109,7 @@ def _node_facts(facts: NodeFacts) -> dict[str, Any]:
 
 
 def _query_facts(facts: QueryFacts) -> dict[str, Any]:
-    return {name: value for name, value in asdict(facts).items() if value is not None and name != "durations"}
+    return {name: value for name, value in asdict(facts).items() if value is not None and name not in {"durations", "rows_per_second"}}
 
 
 def _notes(snapshot: Snapshot) -> list[dict[str, Any]]:

@@ -25,11 +25,8 @@ class Health:
 
     status: Status
     reasons: tuple[str, ...] = ()
-
-    @property
-    def is_ready(self) -> bool:
-        """Whether it processes rows, or would if there were any."""
-        return self.status in {"running", "degraded"}
+    is_ready: bool = False
+    """Whether it processes rows, or would if there were any."""
 
 
 def health_of(snapshot: Snapshot, paused: bool = False) -> Health:
@@ -42,14 +39,14 @@ def health_of(snapshot: Snapshot, paused: bool = False) -> Health:
     starting = [name for name, query in snapshot.queries.items() if query.state == "starting"]
     restarting = [f"query `{name}` is restarting" for name, query in snapshot.queries.items() if query.state == "restarting"]
     lagging = [
-        f"query `{name}` has worked on an epoch for {query.lag_seconds:.0f} s"
+        f"rows of query `{name}` wait for {query.lag_seconds:.0f} s"
         for name, query in snapshot.queries.items()
         if query.lag_seconds > LAGGING
     ]
     if paused:
         return Health("paused", ("no epoch begins until `millstream resume`",))
     if restarting or lagging:
-        return Health("degraded", (*restarting, *lagging))
-    if snapshot.queries and len(starting) == len(snapshot.queries):
-        return Health("starting", ("no query has started yet",))
-    return Health("running")
+        return Health("degraded", (*restarting, *lagging), is_ready=not restarting)
+    if starting or not snapshot.queries:
+        return Health("starting", tuple(f"query `{name}` is starting" for name in starting))
+    return Health("running", is_ready=True)

@@ -39,7 +39,7 @@ class Journal:
         with suppress(Exception):  # a full disk; or the JVM is dead that writes to another file system
             measured = 0.0
             while True:
-                ended = self._ending.wait(self._pause)
+                ended = self._wait()
                 measured += self._pause
                 if ended or measured >= _MEASURE_SECONDS:
                     self._run.recorder.measure()
@@ -47,6 +47,14 @@ class Journal:
                 self._flush(self._history)
                 if ended:
                     return
+
+    def _wait(self) -> bool:
+        """Wait for the next time to write. Whether the run has ended."""
+        for _ in range(round(self._pause / _LOCAL_SECONDS)):
+            if self._ending.wait(_LOCAL_SECONDS):
+                return True
+            self._run.count_rates()
+        return False
 
     def _flush(self, history: History) -> None:
         found, lost = self._reader.take()

@@ -86,18 +86,18 @@ def running(environ: Mapping[str, str]) -> list[Registration]:
     return sorted(found, key=lambda each: each.began)
 
 
-def find(name: str, environ: Mapping[str, str]) -> Registration:
-    """The run of a pipeline."""
+def find(name: str, environ: Mapping[str, str], checkpoint: str = "") -> Registration:
+    """The run of a pipeline, by its name or its process; with a checkpoint only the run that uses it."""
     known = running(environ)
-    found = [each for each in known if each.name == name or str(each.process) == name]
+    found = [each for each in known if (each.name == name or str(each.process) == name) and checkpoint in {"", each.checkpoint}]
     if len(found) == 1:
         return found[0]
     if found:
         message = f"{len(found)} runs of `{name}` are in progress"
-        pids = ", ".join(str(each.process) for each in found)
-        raise UsageError([Diagnostic("MS187", message, help=f"name one by its process: {pids}")])
-    message = f"no pipeline `{name}` runs here"
-    others = nearest(name, [each.name for each in known])
+        ways = ", ".join(f"{each.process} ({each.checkpoint})" for each in found)
+        raise UsageError([Diagnostic("MS187", message, help=f"name one by its process: {ways}")])
+    message = f"no pipeline `{name}`{f' with the checkpoint `{checkpoint}`' if checkpoint else ''} runs here"
+    others = nearest(name, [each.name for each in known if each.name != name])
     raise UsageError([Diagnostic("MS187", message, help=others or "`millstream list` shows those that run under your user")])
 
 
