@@ -254,6 +254,7 @@ def test_rows_are_leaves(bridge: Bridge) -> None:
     rdd, output = bridge.rdd(frame), bridge.analysed(frame).output()
     leaf = bridge.leaf(output, rdd)
     assert bridge.is_leaf(leaf) and bridge.rdd_id(leaf) == int(rdd.id()) and len(rows(bridge, leaf)) == 3
+    assert bridge.partitions(leaf) == 2
     assert len(rows(bridge, bridge.leaf(output, bridge.union_rdd([rdd, rdd], 2)))) == 6
     physical = bridge.physical(bridge.frame(leaf))
     (scan,) = bridge.scans(physical)
