@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import Consumer, KafkaException, TopicPartition
 from tests.connectors.kafka.stage import TEXT, Stage, stage
 from tests.servers.kafka import Cluster
 
@@ -107,9 +108,25 @@ def _meddling(stage: Stage, again: bool) -> Callable[..., None]:
             stage.kafka.delete(stage.target)
             if again:
                 stage.kafka.topic(4, name=stage.target)
+            else:
+                _await_deletion(stage)
         commit(self, staged, epoch)
 
     return meddling
+
+
+def _await_deletion(stage: Stage) -> None:
+    """The broker answers first and deletes then: meanwhile it takes messages."""
+    consumer = Consumer({"bootstrap.servers": stage.kafka.address, "group.id": "looking"})
+    try:
+        for _ in range(100):
+            consumer.get_watermark_offsets(TopicPartition(stage.target, 0), timeout=5)
+            time.sleep(0.05)
+    except KafkaException:
+        return
+    finally:
+        consumer.close()
+    raise AssertionError("the topic is still there")
 
 
 def test_partitions_that_are_added_are_used_at_the_next_start(stage: Stage) -> None:
