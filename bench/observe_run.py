@@ -28,7 +28,7 @@ from millstream.observe.stream import EventStream
 from millstream.plan.run_options import InspectAddress, RunOptions
 from millstream.spec.loader import loads
 
-WORKS = {"20 M rows": (20_000_000, 2_000_000, 7), "1,000-row epochs": (400_000, 1_000, 7)}
+WORKS = {"20 M rows": (20_000_000, 2_000_000, 6), "1,000-row epochs": (200_000, 1_000, 6)}
 """Rows, rows of an epoch, turns; the first turn is not counted."""
 SCRAPER = """
 import sys, time, urllib.request
@@ -69,7 +69,7 @@ def _run(spark: SparkEngine, rows: int, size: int, way: str) -> float:
     folder = tempfile.mkdtemp()
     topology = loads(
         f"sources: {{g: {{type: generator, rows: {rows}, rows_per_epoch: {size}, fields: {{id: {{type: sequence}}}}}}}}\n"
-        "transforms: {some: {type: sql, sql: SELECT id, id * 2 AS d FROM g WHERE id % 3 = 0}}\n"
+        "transforms: {some: {type: sql, sql: 'SELECT id, id * 2 AS d FROM g WHERE id % 3 = 0'}}\n"
         f"sinks: {{out: {{type: blackhole, from: some}}}}\nsettings: {{checkpoint: {folder}/ck, durability: process}}"
     ).require()
     with ExitStack() as stack:
