@@ -17,8 +17,10 @@ class Busy(LocalStorage):
     planned = 1
 
     def files(self, path: str = "") -> list[str]:
+        """Folders are listed one after the other, in any order: here the one with the chunks first."""
+        chunks = [found for found in super().files(path) if "/sources/" in found]
         self._plan()
-        return super().files(path)
+        return [*chunks, *(found for found in super().files(path) if "/sources/" not in found)]
 
     def names(self, path: str = "") -> list[str]:
         found = super().names(path)
