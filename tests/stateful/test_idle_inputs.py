@@ -9,7 +9,10 @@ from typing import Any
 
 import pytest
 
+from millstream.engine.time.operators import Saw
+from millstream.engine.time.watermarks import Watermarks
 from millstream.observe.facts import Snapshot
+from millstream.plan.cutting import cut
 
 pytestmark = pytest.mark.spark
 SOURCE = (
@@ -36,7 +39,7 @@ def write(name: str, number: int, minute: int) -> None:
     temporary.rename(Path(name) / f"{number}.json")
 
 
-def run_both(pipeline: Callable[..., Any], run: Callable[..., Any], idle: str) -> tuple[list[int], Snapshot]:
+def run_both(pipeline: Callable[..., Any], run: Callable[..., Any], idle: str) -> tuple[dict[int, int], Snapshot]:
     text = PIPELINE.replace("LOUD", SOURCE.replace("NAME", "loud").replace("EVENT", EVENT.replace(", IDLE", "")))
     text = text.replace("SILENT", SOURCE.replace("NAME", "silent").replace("EVENT", EVENT.replace(", IDLE", idle)))
     topology, stop, seen = pipeline(text), threading.Event(), []
@@ -54,7 +57,8 @@ def run_both(pipeline: Callable[..., Any], run: Callable[..., Any], idle: str) -
     write("loud", 0, 0)
     deadline = time.monotonic() + 15
     run(topology, watch=watch, stop=stop)
-    return topology.node("out").component.table()["n"].to_pylist(), seen[-1]
+    windows = topology.node("out").component.table().to_pylist()
+    return {window["window_start"].minute: window["n"] for window in windows}, seen[-1]
 
 
 def test_the_clock_moves_on_without_a_silent_input(pipeline: Callable[..., Any], run: Callable[..., Any]) -> None:
@@ -67,4 +71,14 @@ def test_the_clock_moves_on_without_a_silent_input(pipeline: Callable[..., Any],
 def test_without_idle_after_the_silent_input_holds_the_clock(pipeline: Callable[..., Any], run: Callable[..., Any]) -> None:
     counts, snapshot = run_both(pipeline, run, "")
     watermark = snapshot.queries["counted"].watermark
-    assert counts == [] and watermark is not None and watermark.at_ms <= 1704067230000 and watermark.slowest == "silent"
+    assert counts == {} and watermark is not None and watermark.at_ms <= 1704067230000 and watermark.slowest == "silent"
+
+
+def test_an_input_with_rows_in_the_epoch_is_not_idle(pipeline: Callable[..., Any]) -> None:
+    text = PIPELINE.replace("LOUD", SOURCE.replace("NAME", "loud").replace("EVENT", EVENT.replace("IDLE", "idle_after: 1s")))
+    topology = pipeline(text.replace("SILENT", SOURCE.replace("NAME", "silent").replace("EVENT", EVENT.replace("IDLE", "idle_after: 1s"))))
+    watermarks = Watermarks(cut(topology)[0], {"1": "loud", "2": "silent"}, started=0)
+    active = watermarks.observe([Saw("1", 1, 5000), Saw("2", 1, 2000)])
+    assert watermarks.target(60, active) is None, "a slow start is no silence"
+    watermarks.end_epoch({"loud"})
+    assert watermarks.target(time.time(), set()) == 5000

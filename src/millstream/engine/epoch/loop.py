@@ -240,7 +240,7 @@ class EpochLoop:
         seen = frames.operators.saw()
         self.watermarks.refuse(seen, epoch.entry.time_ms)
         active = self.watermarks.observe(seen)
-        target = self.watermarks.target(epoch.planned_at)
+        target = self.watermarks.target(epoch.planned_at, active)
         if target is not None and target > int(tracker.currentWatermark()):
             tracker.setWatermark(target)
         self.watermarks.end_epoch(active)

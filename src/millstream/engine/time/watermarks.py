@@ -57,10 +57,10 @@ class Watermarks:
         """Record the end of an epoch with rows from these inputs."""
         self._heard.update(dict.fromkeys(active, time.time()))
 
-    def target(self, planned_at: float) -> int | None:
-        """The watermark without the idle inputs; None when no input is idle, or all are."""
+    def target(self, planned_at: float, active: set[str]) -> int | None:
+        """The watermark without the idle inputs; None when no input is idle, or all are. An input with rows in this epoch is not idle."""
         names = set(self.nodes.values())
-        idle = {name for name in names if self._is_idle(name, planned_at)}
+        idle = {name for name in names - active if self._is_idle(name, planned_at)}
         awake = names - idle
         if not idle or not awake or not awake <= set(self._own):
             return None
