@@ -66,11 +66,24 @@ class RestartPolicy(_Block):
     """The longest pause."""
 
 
+class Otlp(_Block):
+    """A collector of OpenTelemetry."""
+
+    endpoint: str = Field(pattern="^https?://.+")
+    """Its address, such as `http://collector:4318`; OTLP over HTTP, the paths `/v1/metrics` and `/v1/traces` are added."""
+    headers: dict[str, TextOrSecret] = {}
+    """Headers of every request, for authentication."""
+    metrics_every: Duration = Duration("15s")
+    """How often metrics are sent."""
+
+
 class Telemetry(_Block):
-    """Names for what the run reports."""
+    """What the run reports, and to whom."""
 
     labels: dict[str, str] = {}
     """Labels that every reported fact carries."""
+    otlp: Otlp | None = None
+    """The collector that metrics and traces are sent to. Needs the extra `otlp`."""
 
 
 class StoreSettings(_Block):
@@ -115,7 +128,7 @@ class Settings(_Block, metaclass=Checked):
     store: StoreSettings = StoreSettings()
     """Where named values are stored; `millstream store` shows them."""
     telemetry: Telemetry = Telemetry()
-    """Names for what the run reports."""
+    """What the run reports, and to whom."""
 
     @property
     def durable(self) -> bool:
