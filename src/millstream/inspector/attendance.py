@@ -14,11 +14,13 @@ from millstream.errors import Diagnostic, MillstreamError, UsageError
 from millstream.inspector import registration
 from millstream.inspector.access import Access, is_loopback
 from millstream.inspector.attended import AttendedRun
+from millstream.inspector.export.push import MetricsPush
 from millstream.inspector.journal import Journal
 from millstream.inspector.registration import Registration
 from millstream.inspector.server import Server
 from millstream.observe.events import Failed, RunStarted
 from millstream.plan.run_options import InspectAddress, RunOptions
+from millstream.plan.settings import Otlp
 
 TOKEN = "MILLSTREAM_TOKEN"
 """The environment variable with the token for orders. Without it a page on loopback has a token of its own, in its link."""
@@ -36,6 +38,8 @@ def attended(run: AttendedRun, options: RunOptions, environ: Mapping[str, str]) 
             link = attendance.open_page(options.inspect)
             shown = link if sys.stderr.isatty() else link.partition("#")[0]  # no token in a log: `millstream inspect` shows it
             options.tell(f"inspector: {shown}")
+        if run.topology.settings.telemetry.otlp is not None:
+            attendance.push_metrics(run.topology.settings.telemetry.otlp)
         with suppress(OSError, MillstreamError):  # a machine without a folder for sockets; the run does not depend on it
             attendance.open_socket()
         with _reported(run):
@@ -68,6 +72,12 @@ class _Attendance:
         self._run, self._environ = run, environ
         self._servers: list[Server] = []
         self._socket, self._page = "", ""
+        self._push: MetricsPush | None = None
+
+    def push_metrics(self, settings: Otlp) -> None:
+        """To a collector, from now on."""
+        self._push = MetricsPush(self._run, settings)
+        self._push.start()
 
     def open_socket(self) -> None:
         """For other processes of this user."""
@@ -98,6 +108,8 @@ class _Attendance:
         self._run.ended.set()
         with self._run.saving:  # a copy that has begun is finished while the lease is held
             pass
+        if self._push is not None:
+            self._push.close()
         for server in self._servers:
             server.close()
         if self._socket:

@@ -25,11 +25,21 @@ def exposition(run: AttendedRun) -> bytes:
     """All metrics at this moment."""
     registry = CollectorRegistry(auto_describe=False)
     registry.register(_RunCollector(run))
-    ProcessCollector(namespace="millstream_python", registry=registry)
-    jvm = run.recorder.snapshot().jvm
-    if jvm is not None:
-        ProcessCollector(namespace="millstream_jvm", pid=lambda: jvm, registry=registry)
+    for collector in _processes(run.recorder.snapshot().jvm):
+        registry.register(collector)
     return generate_latest(registry)
+
+
+def process_families(jvm: int | None) -> Iterator[Metric]:
+    """The metrics of this process, and of the JVM that the run has started."""
+    for collector in _processes(jvm):
+        yield from collector.collect()
+
+
+def _processes(jvm: int | None) -> Iterator[Collector]:
+    yield ProcessCollector(namespace="millstream_python", registry=None)
+    if jvm is not None:
+        yield ProcessCollector(namespace="millstream_jvm", pid=lambda: jvm, registry=None)
 
 
 class _RunCollector(Collector):

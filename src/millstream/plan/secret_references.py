@@ -15,7 +15,7 @@ from millstream.secrets import SCHEME, Secret
 
 def secrets_of(topology: Topology) -> list[Secret]:
     """Every secret that a plan refers to."""
-    values: list[Any] = [topology.settings.spark]
+    values: list[Any] = [topology.settings]
     values += [node.component for node in topology.nodes]
     values += [connection.options for connection in topology.connections]
     return [secret for value in values for secret in _secrets_in(value)]
@@ -26,7 +26,7 @@ def unreadable(topology: Topology) -> Iterator[Diagnostic]:
     told: set[str] = set()
     for node in topology.nodes:
         yield from _unreadable(f"{node.kind} `{node.name}`", node.component, node.span, told)
-    yield from _unreadable("settings", topology.settings.spark, None, told)
+    yield from _unreadable("settings", topology.settings, None, told)
 
 
 def unreadable_of(node: Node) -> Iterator[Diagnostic]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Annotated, Literal
+from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
@@ -22,6 +23,15 @@ def _not_too_short(every: Duration) -> Duration:
     if every.milliseconds < _SHORTEST_MS:
         raise ValueError(f"real-time mode writes progress at most every {_SHORTEST_MS // 1000} s")
     return every
+
+
+def _http_address(url: str) -> str:
+    parts = urlsplit(url)
+    if parts.scheme not in {"http", "https"} or not parts.hostname:
+        raise ValueError("an address begins with `http://` or `https://`, such as `http://collector:4318`")
+    if parts.username or parts.password:
+        raise ValueError("no password belongs in an address: `headers: {authorization: secret://env/NAME}`")
+    return url
 
 
 class Continuous(_Block):
@@ -69,7 +79,7 @@ class RestartPolicy(_Block):
 class Otlp(_Block):
     """A collector of OpenTelemetry."""
 
-    endpoint: str = Field(pattern="^https?://.+")
+    endpoint: Annotated[str, AfterValidator(_http_address)]
     """Its address, such as `http://collector:4318`; OTLP over HTTP, the paths `/v1/metrics` and `/v1/traces` are added."""
     headers: dict[str, TextOrSecret] = {}
     """Headers of every request, for authentication."""

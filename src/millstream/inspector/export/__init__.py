@@ -1,0 +1,1 @@
+"""What a run sends to others by itself: metrics to a collector."""
