@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +16,7 @@ import json, os, signal, sys
 from pathlib import Path
 from millstream.jvm.session import Session, SessionOptions, begin
 from millstream.errors import SetupError
+from millstream.jvm.log import JvmLog
 
 handler = lambda *_: None
 signal.signal(signal.SIGINT, handler)
@@ -61,12 +64,18 @@ except SetupError as error:
     facts["nowhere"] = str(error)
 Path("logs/beside.py").write_text("WORD = 'found'")
 submitted = {"spark.submit.pyFiles": "logs/beside.py", "spark.app.note": "a = b: ü"}
-with begin(SessionOptions(master="local[1]", profile="small", conf=submitted)).finish() as again:
+log = JvmLog("json", "shop")
+with begin(SessionOptions(master="local[1]", profile="small", conf=submitted, log=log, log_dir=Path("logs/json"))).finish() as again:
     import beside
     facts["beside"] = beside.WORD
     facts["note"] = again.spark.conf.get("spark.app.note")
     facts["again"] = again.spark.range(5).count()
     facts["slots"] = again.spark.conf.get("spark.sql.shuffle.partitions")
+    failure = again.spark._jvm.java.lang.IllegalStateException("it 'broke'")
+    again.spark._jvm.org.slf4j.LoggerFactory.getLogger("a.facts").error('two\\nlines, "quoted"', failure)
+    again.spark._jvm.org.slf4j.LoggerFactory.getLogger("a.facts").warn("no stack")
+    facts["json"] = Path("logs/json/jvm.log").read_text()
+    facts["words"] = again.jvm.last_words()
     again.jvm.process.kill()
     again.jvm.process.wait()
 with begin(SessionOptions(master="local[1]", profile="short")).finish() as last:
@@ -149,8 +158,18 @@ def test_a_log_that_grows_large_is_cut_into_files(facts: Any) -> None:
 
 
 def test_all_output_of_the_jvm_is_in_its_logs(facts: Any) -> None:
-    assert "WARN facts: a warning for the log" in facts["log"]
+    assert "WARNING millstream jvm facts: a warning for the log" in facts["log"]
     assert "a line for the log" in facts["log"]
+
+
+def test_the_log_is_json_lines_where_the_runs_is(facts: Any) -> None:
+    lines = [json.loads(line) for line in facts["json"].splitlines()]
+    failed, warned = [line for line in lines if line["logger"] == "facts"]
+    assert (failed["level"], failed["event"], failed["pipeline"]) == ("error", "jvm", "shop")
+    assert failed["message"] == 'two\nlines, "quoted"' and "IllegalStateException: it 'broke'" in failed["stack"]
+    assert (warned["level"], warned["message"]) == ("warning", "no stack") and "stack" not in warned
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", warned["time"])
+    assert facts["words"].endswith("WARNING facts: no stack"), "people read the message"
 
 
 def test_the_terminal_stays_ours(facts: Any) -> None:

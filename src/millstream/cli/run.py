@@ -82,6 +82,7 @@ def run(
         accept_target=accept_target,
         accept_replay=accept_replay,
         inspect=inspect_address(inspect),
+        log_format=log_format.value if log_format else "text",
         checked=True,
         flags=True,
     )

@@ -187,7 +187,7 @@ class SparkEngine:
         if options.keeps_spark:
             wanted = session_options(topology, queries, keeps_state=True, log_dir=None)
             return lend(wanted, partial(open_with, progress=options.tell, preload=preload))
-        return open_session(topology, queries, options.tell, preload=preload)
+        return open_session(topology, queries, options.tell, log_format=options.log_format, preload=preload)
 
 
 def _attended(topology: Topology, checkpoint: Checkpoint, recorder: Recorder, options: RunOptions) -> AbstractContextManager[None]:

@@ -11,6 +11,7 @@ from millstream.clients.storage import is_local
 from millstream.jvm import local_files
 from millstream.jvm.configuration import is_local as is_local_master
 from millstream.jvm.kept_session import dismiss
+from millstream.jvm.log import Format, JvmLog
 from millstream.jvm.session import Profile, Session, SessionOptions, begin
 from millstream.plan.checkpoint_path import FOLDER
 from millstream.plan.cutting import QueryPlan, cut
@@ -30,15 +31,23 @@ def open_session(
     progress: Callable[[str], None] = lambda _: None,
     *,
     logs: bool = True,
+    log_format: Format = "text",
     preload: Callable[[], None] = lambda: None,
 ) -> Session:
     """A session with the plan's settings. Logs go to the checkpoint only for the run that holds its lease; a preview passes no `logs`."""
     dismiss()
     keeps_state = any(query.stateful for query in queries)
-    return open_with(session_options(topology, queries, keeps_state, _log_dir(topology) if logs else None), progress, preload)
+    options = session_options(topology, queries, keeps_state, _log_dir(topology) if logs else None)
+    return open_with(replace(options, log=JvmLog(log_format, topology.name)), progress, preload)
 
 
-def open_shared(topologies: Sequence[Topology], first: Topology, progress: Callable[[str], None], preload: Callable[[], None]) -> Session:
+def open_shared(
+    topologies: Sequence[Topology],
+    first: Topology,
+    progress: Callable[[str], None],
+    preload: Callable[[], None],
+    log_format: Format = "text",
+) -> Session:
     """A session for several plans with the same Spark settings; the JVM logs into the checkpoint of the first."""
     own = {"state_partitions": None}  # each session has its own value
     topologies = [replace(topology, settings=topology.settings.model_copy(update=own)) for topology in topologies]
@@ -48,6 +57,7 @@ def open_shared(topologies: Sequence[Topology], first: Topology, progress: Calla
     options = replace(
         wanted[0],
         app_name=first.name,
+        log=JvmLog(log_format, ",".join(topology.name for topology in topologies)),
         profile="long" if any(each.profile == "long" for each in wanted) else wanted[0].profile,
         extras=tuple(sorted({extra for each in wanted for extra in each.extras})),
     )

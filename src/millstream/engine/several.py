@@ -65,7 +65,7 @@ class SharedSession:
             raise self._failure
         if self._session is None:
             try:
-                self._session = open_shared(self._topologies, topology, options.tell, preload)
+                self._session = open_shared(self._topologies, topology, options.tell, preload, options.log_format)
             except SetupError as error:  # the others would fail in the same way
                 self._failure = error
                 raise

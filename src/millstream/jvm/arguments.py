@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from millstream.jvm.java import Java
+from millstream.jvm.log import JvmLog
 from millstream.jvm.machine import Spark
 from millstream.jvm.scratch import Scratch
 
@@ -16,22 +17,6 @@ _OPENED = (
     "java.lang java.lang.invoke java.lang.reflect java.io java.net java.nio java.util java.util.concurrent java.util.concurrent.atomic "
     "jdk.internal.ref sun.nio.ch sun.nio.cs sun.security.action sun.util.calendar"
 )
-_LOGGING = """\
-rootLogger.level = warn
-rootLogger.appenderRef.out.ref = out
-appender.out.type = RollingFile
-appender.out.name = out
-appender.out.fileName = ${sys:millstream.logs}/jvm.log
-appender.out.filePattern = ${sys:millstream.logs}/jvm.%i.log
-appender.out.policies.type = SizeBasedTriggeringPolicy
-appender.out.policies.size = 10MB
-appender.out.strategy.type = DefaultRolloverStrategy
-appender.out.strategy.max = 4
-appender.out.layout.type = PatternLayout
-appender.out.layout.pattern = %d{yyyy-MM-dd HH:mm:ss.SSS} %p %c{1}: %m%n%ex
-logger.native.name = org.apache.hadoop.util.NativeCodeLoader
-logger.native.level = error
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +30,7 @@ class JvmOptions:
     """The folder for files that the JVM and Spark write besides results."""
     log_dir: Path | None = None
     """Where `jvm.log` goes. Default: the scratch space."""
+    log: JvmLog = JvmLog()
     flags: Sequence[str] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
     submit: Mapping[str, str] | None = None
@@ -54,7 +40,7 @@ class JvmOptions:
 def write_arguments(options: JvmOptions, log_dir: Path) -> Path:
     """The argument file for `java @file`, with the files that it names next to it."""
     folder = options.scratch.path
-    (folder / "log4j2.properties").write_text(_LOGGING)
+    (folder / "log4j2.properties").write_text(options.log.log4j_properties())
     opened = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in _OPENED.split()]
     properties = [f"-D{name}={value}" for name, value in _properties(folder, log_dir).items()]
     fatal = ["-XX:+ExitOnOutOfMemoryError", f"-XX:ErrorFile={log_dir.absolute()}/jvm-crash-%p.log"]

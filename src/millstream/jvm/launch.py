@@ -19,6 +19,7 @@ from millstream.jvm.arguments import JvmOptions
 from millstream.jvm.configuration import accept_conf, defaults, is_local, needs_submit
 from millstream.jvm.jars import fetch
 from millstream.jvm.java import Java, find_java
+from millstream.jvm.log import JvmLog
 from millstream.jvm.machine import Spark, cores, find_spark, memory
 from millstream.jvm.process import Jvm, start_jvm
 from millstream.jvm.profiles import Profile, environment, flags, heap_bytes
@@ -42,6 +43,7 @@ class SessionOptions:
     """Extras whose jars are needed. `mllib` is part of Spark, and omitted unless it is named here."""
     log_dir: Path | None = None
     """Where `jvm.log` goes. Default: a temporary folder."""
+    log: JvmLog = JvmLog()
     driver_memory: str | None = None
     """The JVM's heap. Default: `spark.driver.memory`, else a share of the machine's memory that fits the profile."""
 
@@ -78,6 +80,7 @@ def plan_launch(options: SessionOptions, environ: Mapping[str, str], progress: C
         class_path=(*base_class_path(spark), *_rest(options, spark, jars, own, environ)),
         scratch=scratch,
         log_dir=options.log_dir,
+        log=options.log,
         flags=_flags(options, own),
         environment=environment(options.profile) | _environment(options.master, conf),
         submit=conf if needs_submit(options.master, own) else None,

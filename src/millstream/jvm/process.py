@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 from millstream.clients.storage import make_private
 from millstream.errors import Diagnostic, SetupError
 from millstream.jvm.arguments import JvmOptions, write_arguments
+from millstream.jvm.log import without_stacks
 from millstream.jvm.scratch import Scratch
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ class Jvm:
         lines: list[str] = []
         for log in (self.log, self.log.with_name(_OUTPUT)):
             with suppress(OSError):
-                lines += [line for line in log.read_text(errors="replace").splitlines() if not line.startswith("\t")]
+                lines += without_stacks(log.read_text(errors="replace"))
         return "\n".join(lines[-_TAIL:])
 
     def _failure(self, message: str) -> Diagnostic:

@@ -6,7 +6,7 @@ import re
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Literal, Protocol
 
 from millstream.observe.facts import Snapshot
 from millstream.observe.gate import Gate
@@ -55,6 +55,8 @@ class RunOptions:
     """Close it to keep epochs from beginning."""
     inspect: InspectAddress | None = None
     """Show the run as a web page at this address."""
+    log_format: Literal["text", "json"] = "text"
+    """How the JVM writes its log."""
     keeps_spark: bool = field(default=False, kw_only=True)
     """Leave Spark running for the next run of this process that asks for the same."""
     private: bool = field(default=False, kw_only=True)
