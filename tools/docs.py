@@ -22,11 +22,13 @@ from millstream.plan.settings import Settings
 from millstream.registry import KINDS, Kind, Registry
 from millstream.spec.docstrings import field_docs
 from millstream.spec.json_schema import model_schema, text_file_doc
+from tools.dashboard import dashboard
 from tools.reference import reference_pages
 from tools.regions import region_pages
 
 ROOT = Path(__file__).parent.parent / "docs"
 STUB = "../src/millstream/__init__.pyi"
+DASHBOARD = "../ops/grafana/millstream.json"
 
 _FOLDERS = ("components", "reference")
 """Folders with nothing but written pages."""
@@ -44,6 +46,7 @@ def pages() -> dict[str, str]:
     found["settings.md"] = settings_page()
     found["errors.md"] = errors_page()
     found[STUB] = public_names()
+    found[DASHBOARD] = dashboard()
     return found | reference_pages() | region_pages()
 
 
@@ -109,12 +112,13 @@ def default_text(field: FieldInfo) -> str:
 
 
 def nested_models(field: FieldInfo) -> list[type[BaseModel]]:
-    """Models that a field is made of."""
+    """Models that a field is made of, and theirs."""
     found: list[type[BaseModel]] = []
 
     def visit(annotation: Any) -> None:
         if isinstance(annotation, type) and issubclass(annotation, BaseModel):
             found.append(annotation)
+            found.extend(part for inner in annotation.model_fields.values() for part in nested_models(inner))
         for argument in get_args(annotation):
             visit(argument)
 

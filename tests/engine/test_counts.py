@@ -131,3 +131,30 @@ def test_no_job_is_run_to_count_bad_rows(
     )
     nodes = report.snapshot.nodes
     assert {name: nodes[name].rejected for name in ("typed", "inv", "small")} == {"typed": 1, "inv": 1, "small": 1}
+
+
+def test_rows_read_are_absent_where_bad_rows_are_counted_by_a_read_of_their_own(
+    pipeline: Callable[..., Topology], run: Callable[..., Report]
+) -> None:
+    """A `blackhole` runs a job that Spark reports nothing of. The second read leaves out the branch of the good rows: three reads of eight
+    rows would pass for four reads of six.
+    """
+    Path("in").mkdir()
+    lines = [json.dumps({"a": a, "at": "2024-01-01T00:00:00Z"}) for a in ("1", "x", *"234567")]
+    Path("in/0.json").write_text("\n".join(lines))
+    topology = pipeline("""
+        sources:
+          o:
+            type: file
+            path: in
+            format: json
+            mode: {type: bounded}
+            schema: {a: string, at: timestamp}
+            event_time: {column: at, watermark: 0s}
+        transforms:
+          t: {type: sql, from: o, sql: "SELECT CAST(a AS INT) AS a, at FROM o", on_error: drop}
+          u: {type: window, from: t, window: {type: tumbling, size: 1m}, aggregate: {n: count(*)}}
+        sinks: {out: {type: blackhole, from: u}}
+    """)
+    nodes = run(topology).snapshot.nodes
+    assert (nodes["t"].rejected, nodes["o"].rows_out) == (1, None)

@@ -56,6 +56,8 @@ class EpochFrames:
         self._tallies: dict[str, Tally] = {}
         self.scans = 0
         """How often the root has been read."""
+        self.read_in_part = False
+        """Whether it was read once more for its rejects alone. Spark leaves out branches without any, so the reads of sources are not known."""
         self.collapsed: set[str] = set()
         """Sinks that receive only the last row of each key. Their counts do not apply to the node above."""
         self._adopt_root(root)
@@ -134,7 +136,10 @@ class EpochFrames:
         counts: dict[str, int] = {}
         for holder, names in self._counted.items():
             found = self._tallies[holder].read() if holder in self._tallies else None
-            counts |= found if found is not None else count_rejects(self._rejected_rows(self._plan.node(holder)), names)
+            if found is None:
+                found = count_rejects(self._rejected_rows(self._plan.node(holder)), names)
+                self.read_in_part = self.read_in_part or (self._plan.tagged and self._stream_end not in self._materialised)
+            counts |= found
         return counts
 
     @cached_property

@@ -266,7 +266,7 @@ class EpochLoop:
             self.deliveries.record(plan.sinks, epoch.number)
         skipped = tuple(staged.skipped) if not self.repetition.redelivers else ()  # during redelivery the other sinks are not checked
         self.status.planned_at = None
-        self.status.scans[epoch.number] = frames.scans
+        self.status.scans[epoch.number] = None if frames.read_in_part else frames.scans
         self.status.finished = FinishedEpoch(epoch.number, offsets_of(plan, epoch.entry))
         rejected, committed = {**facts.rejected, **count_dead_letters(plan, rows)}, tuple(sink.node.name for sink in staged.sinks)
         self.recorder.epoch(replace(facts, rows_out=rows, rejected=rejected, committed=committed, skipped=skipped))

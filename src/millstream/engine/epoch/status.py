@@ -86,7 +86,7 @@ class LoopStatus:
     """The last epoch that Spark has committed too, known because the next epoch has begun."""
     last_epoch: int | None = None
     """The epoch after which a bounded input has no more rows."""
-    scans: dict[int, int] = field(default_factory=dict)
+    scans: dict[int, int | None] = field(default_factory=dict)
     """epoch → how often its root was read: the divisor of Spark's own input count"""
 
 

@@ -19,8 +19,10 @@ from millstream.plan.cutting import QueryPlan
 Facts = Mapping[str, Any]
 
 
-def finished_epochs(handle: StreamingQuery, scans: dict[int, int]) -> list[tuple[Facts, int]]:
-    """Spark's progress of the epochs in `scans`, with the number of reads of their roots. Found epochs are removed from `scans`."""
+def finished_epochs(handle: StreamingQuery, scans: dict[int, int | None]) -> list[tuple[Facts, int | None]]:
+    """Spark's progress of the epochs in `scans`, with the number of reads of their roots, None where it is not known. Found epochs are
+    removed from `scans`.
+    """
     waiting = set(scans)
     if not waiting:
         return []
@@ -30,7 +32,8 @@ def finished_epochs(handle: StreamingQuery, scans: dict[int, int]) -> list[tuple
         number = facts["batchId"]
         if number in waiting and "addBatch" in facts["durationMs"]:
             waiting.discard(number)
-            found.append((facts, max(1, scans.pop(number))))
+            reads = scans.pop(number)
+            found.append((facts, reads if reads is None else max(1, reads)))
         if not waiting or number < min(waiting):
             break
     return found[::-1]
@@ -38,7 +41,7 @@ def finished_epochs(handle: StreamingQuery, scans: dict[int, int]) -> list[tuple
 
 def count_epoch(
     facts: Facts,
-    scans: int,
+    scans: int | None,
     plan: QueryPlan,
     recorder: Recorder,
     lowering: Lowering,
@@ -50,9 +53,9 @@ def count_epoch(
     """
     for index, (node, source) in enumerate(zip(plan.sources, facts["sources"], strict=False)):
         run = lowering.source(node)
-        rows, reads = int(source["numInputRows"]), scans * plan.scans(node, fed)
+        rows, reads = int(source["numInputRows"]), (scans or 0) * plan.scans(node, fed)
         log = query.storage.child(f"sources/{index}")
-        seen = None if rows % reads else rows // reads
+        seen = None if not reads or rows % reads else rows // reads
         progress = Progress(source["startOffset"], source["endOffset"], seen, _pushes(plan), log)
         recorder.read(plan.name, {node.name: run.rows_read(progress)})
         waiting = _rows_waiting(run, source)

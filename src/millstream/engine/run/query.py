@@ -235,7 +235,7 @@ class RunningQuery:
         for facts, scans in finished_epochs(self.handle, self.loop.status.scans):
             self._count(facts, scans)
 
-    def _count(self, facts: Facts, scans: int) -> None:
+    def _count(self, facts: Facts, scans: int | None) -> None:
         kept = self.loop.maintenance if self.loop is not None else None
         count_epoch(facts, scans, self.plan, self.run.recorder, self.run.lowering, self.checkpoint, kept.reads if kept else None)
         if facts["numInputRows"]:
