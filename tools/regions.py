@@ -7,8 +7,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+
+import yaml
 
 from millstream.inspector.exported_metrics import METRICS
 from millstream.plan.components import sink, source, transform
@@ -87,7 +89,21 @@ def _names(text: str) -> str:
     return ", ".join(f"`{name}`" for name in text.split(", ") if name)
 
 
+def _alerts() -> str:
+    """The alert rules."""
+    (group,) = yaml.safe_load((ROOT / "ops" / "prometheus" / "alerts.yaml").read_text(encoding="utf-8"))["groups"]
+    rows = [
+        f"| `{rule['alert']}` | {rule['labels']['severity']} | `{' '.join(rule['expr'].split())}`{_for(rule)} |" for rule in group["rules"]
+    ]
+    return "\n".join(["| alert | severity | fires when |", "|---|---|---|", *rows])
+
+
+def _for(rule: Mapping[str, str]) -> str:
+    return f" for {rule['for']}" if "for" in rule else ""
+
+
 REGIONS: dict[str, Callable[[], str]] = {
+    "alerts": _alerts,
     "capabilities": _capabilities,
     "components": _components,
     "extras": _extras,

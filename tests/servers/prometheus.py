@@ -1,9 +1,8 @@
-"""A real Prometheus with the project's alert rules, which scrapes one address every half second."""
+"""A real Prometheus as the example configures it, which scrapes one address every half second."""
 
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 import time
 import urllib.error
@@ -21,13 +20,7 @@ from tools.prometheus import find
 from millstream.dev.ports import free_port
 
 RULES = Path(__file__).parents[2] / "ops" / "prometheus" / "alerts.yaml"
-_CONFIG = """
-global: {{scrape_interval: 500ms, evaluation_interval: 500ms}}
-rule_files: [alerts.yaml]
-scrape_configs:
-  - job_name: millstream
-    static_configs: [{{targets: ["{target}"]}}]
-"""
+EXAMPLE = RULES.parents[2] / "examples" / "14-alerts"
 _SECONDS = 20
 
 
@@ -64,8 +57,11 @@ def prometheus(tmp_path: Path) -> Iterator[Callable[[str], Prometheus]]:
 @contextmanager
 def _running(binary: str, target: str, folder: Path) -> Iterator[Prometheus]:
     folder.mkdir()
-    shutil.copy(RULES, folder)
-    (folder / "prometheus.yaml").write_text(_CONFIG.format(target=target))
+    text = (EXAMPLE / "prometheus.yml").read_text()
+    for shown, own in (("127.0.0.1:9464", target), ("5s", "500ms"), ("../../ops/prometheus/alerts.yaml", str(RULES))):
+        assert shown in text
+        text = text.replace(shown, own)
+    (folder / "prometheus.yaml").write_text(text)
     address = f"127.0.0.1:{free_port()}"
     options = [f"--config.file={folder / 'prometheus.yaml'}", f"--storage.tsdb.path={folder / 'data'}", f"--web.listen-address={address}"]
     with (folder / "log").open("wb") as log:

@@ -57,7 +57,7 @@ class EpochFrames:
         self.scans = 0
         """How often the root has been read."""
         self.read_in_part = False
-        """Whether it was read once more for its rejects alone. Spark leaves out branches without any, so the reads of sources are not known."""
+        """Whether it was read once more for its rejects alone: Spark leaves out branches without any, so reads of sources are unknown."""
         self.collapsed: set[str] = set()
         """Sinks that receive only the last row of each key. Their counts do not apply to the node above."""
         self._adopt_root(root)
