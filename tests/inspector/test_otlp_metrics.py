@@ -79,7 +79,7 @@ def test_an_unreachable_collector_is_one_warning(attend: Callable[..., object], 
             received.status = status
             run, _ = attend(settings(received.endpoint))
             wait_for(lambda: len(received.headers) > 2)
-    notes = [note for note in run.recorder.snapshot().notes if "collector" in note]
+    notes = [note for note in run.recorder.snapshot().notes if "metrics do not reach" in note]
     assert len(notes) == 1 and received.endpoint in notes[0] and "goes on" in notes[0]
     assert CANARY not in notes[0]
 

@@ -14,13 +14,14 @@ from millstream.errors import Diagnostic, MillstreamError, UsageError
 from millstream.inspector import registration
 from millstream.inspector.access import Access, is_loopback
 from millstream.inspector.attended import AttendedRun
+from millstream.inspector.export.lineage import LineagePush
 from millstream.inspector.export.push import MetricsPush
 from millstream.inspector.journal import Journal
 from millstream.inspector.registration import Registration
 from millstream.inspector.server import Server
 from millstream.observe.events import Failed, RunStarted
 from millstream.plan.run_options import InspectAddress, RunOptions
-from millstream.plan.settings import Otlp
+from millstream.plan.settings import Telemetry
 
 TOKEN = "MILLSTREAM_TOKEN"
 """The environment variable with the token for orders. Without it a page on loopback has a token of its own, in its link."""
@@ -38,8 +39,7 @@ def attended(run: AttendedRun, options: RunOptions, environ: Mapping[str, str]) 
             link = attendance.open_page(options.inspect)
             shown = link if sys.stderr.isatty() else link.partition("#")[0]  # no token in a log: `millstream inspect` shows it
             options.tell(f"inspector: {shown}")
-        if run.topology.settings.telemetry.otlp is not None:
-            attendance.push_metrics(run.topology.settings.telemetry.otlp)
+        attendance.push(run.topology.settings.telemetry)
         with suppress(OSError, MillstreamError):  # a machine without a folder for sockets; the run does not depend on it
             attendance.open_socket()
         with _reported(run):
@@ -72,12 +72,16 @@ class _Attendance:
         self._run, self._environ = run, environ
         self._servers: list[Server] = []
         self._socket, self._page = "", ""
-        self._push: MetricsPush | None = None
+        self._pushes: list[MetricsPush | LineagePush] = []
 
-    def push_metrics(self, settings: Otlp) -> None:
-        """To a collector, from now on."""
-        self._push = MetricsPush(self._run, settings)
-        self._push.start()
+    def push(self, settings: Telemetry) -> None:
+        """Report to others from now on, as the settings say."""
+        if settings.otlp is not None:
+            self._pushes.append(MetricsPush(self._run, settings.otlp))
+        if settings.lineage is not None:
+            self._pushes.append(LineagePush(self._run, settings.lineage))
+        for each in self._pushes:
+            each.start()
 
     def open_socket(self) -> None:
         """For other processes of this user."""
@@ -108,8 +112,8 @@ class _Attendance:
         self._run.ended.set()
         with self._run.saving:  # a copy that has begun is finished while the lease is held
             pass
-        if self._push is not None:
-            self._push.close()
+        for push in self._pushes:
+            push.close()
         for server in self._servers:
             server.close()
         if self._socket:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from millstream.plan.option_mistakes import Checked
 from millstream.plan.options import Duration, Size
@@ -25,7 +25,9 @@ def _not_too_short(every: Duration) -> Duration:
     return every
 
 
-def _http_address(url: str) -> str:
+def _http_address(url: str | None) -> str | None:
+    if url is None:
+        return None
     parts = urlsplit(url)
     if parts.scheme not in {"http", "https"} or not parts.hostname:
         raise ValueError("an address begins with `http://` or `https://`, such as `http://collector:4318`")
@@ -87,6 +89,27 @@ class Otlp(_Block):
     """How often metrics are sent."""
 
 
+class Lineage(_Block):
+    """A receiver of OpenLineage events: what the pipeline reads and writes, and which columns its columns are made of."""
+
+    url: Annotated[str | None, AfterValidator(_http_address)] = None
+    """The address that events are posted to, such as `http://marquez:5000/api/v1/lineage`."""
+    file: str | None = None
+    """Or a file that events are appended to, one JSON object per line."""
+    headers: dict[str, TextOrSecret] = {}
+    """Headers of every request, for authentication."""
+    namespace: str = "millstream"
+    """The namespace of the pipeline, as a job."""
+    every: Duration = Duration("1m")
+    """How often a running pipeline says that it still runs."""
+
+    @model_validator(mode="after")
+    def _one_receiver(self) -> Lineage:
+        if (self.url is None) == (self.file is None):
+            raise ValueError("lineage goes to a `url` or to a `file`: name one of them")
+        return self
+
+
 class Telemetry(_Block):
     """What the run reports, and to whom."""
 
@@ -94,6 +117,8 @@ class Telemetry(_Block):
     """Labels that every reported fact carries."""
     otlp: Otlp | None = None
     """The collector that metrics and traces are sent to. Needs the extra `otlp`."""
+    lineage: Lineage | None = None
+    """Where OpenLineage events are sent."""
 
 
 class StoreSettings(_Block):

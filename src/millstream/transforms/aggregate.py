@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from millstream.keyed.keys import key_problems, split_null_keys, with_rejects
 from millstream.plan.changelog import OP
-from millstream.plan.components import ONCE, Expiring, NodeContext, OutputMode, Problem
+from millstream.plan.components import ONCE, Expiring, NodeContext, Origins, OutputMode, Problem, of_expressions
 from millstream.plan.expressions import quote_column
 from millstream.plan.options import Columns
 from millstream.sql.catalyst.bridge import Bridge
@@ -79,6 +79,10 @@ class Aggregate(Expiring):
 
     def problems(self, inputs: Mapping[str, pa.Schema | None], directory: Path) -> list[Problem]:
         return [*key_problems(self.key_by, "key_by", inputs), *aggregate_problems(self.aggregate, (*self.key_by, OP), only_schema(inputs))]
+
+    def origins(self, inputs: Mapping[str, pa.Schema | None]) -> Origins | None:
+        keys, totals = of_expressions({key: key for key in self.key_by}, inputs), of_expressions(self.aggregate, inputs, "AGGREGATION")
+        return {**keys, **totals} if keys is not None and totals is not None else None
 
     def apply(self, frames: Mapping[str, DataFrame], context: NodeContext) -> DataFrame:
         from pyspark.sql import functions as F

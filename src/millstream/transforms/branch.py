@@ -9,7 +9,7 @@ import pyarrow as pa
 from pydantic import Field
 
 from millstream.plan.changelog import op_of
-from millstream.plan.components import NodeContext, Transform
+from millstream.plan.components import NodeContext, Origins, Transform, unchanged
 from millstream.plan.expressions import quote_column
 from millstream.sql.analysed.isolation import without_rejects
 from millstream.sql.catalyst.changelog import outcome, passing
@@ -46,6 +46,9 @@ class Branch(Transform):
     def output(self, inputs: Mapping[str, pa.Schema | None]) -> pa.Schema | None:
         schema = only_schema(inputs)
         return pa.schema([field for field in schema if field.name not in {ROUTE, ROUTE_OF_OP}]) if schema is not None else None
+
+    def origins(self, inputs: Mapping[str, pa.Schema | None]) -> Origins | None:
+        return unchanged(inputs)
 
     def apply(self, frames: Mapping[str, DataFrame], context: NodeContext) -> DataFrame:
         (frame,) = frames.values()

@@ -20,7 +20,7 @@ from millstream.keyed.keys import flat_key_problems, split_null_keys
 from millstream.keyed.operator import Keyed
 from millstream.keyed.state_reader import readable_state
 from millstream.plan.changelog import OP, OPS, SEQUENCE, op_of, table_of
-from millstream.plan.components import ONCE, NodeContext, Problem, Transform
+from millstream.plan.components import ONCE, NodeContext, Origins, Problem, Transform, unchanged
 from millstream.plan.expressions import quote_column
 from millstream.plan.options import Columns, Duration
 from millstream.sql.expressions import only_schema
@@ -89,6 +89,9 @@ class Dedup(Transform):
 
     def read_state(self, spark: SparkSession, url: str, node: str) -> Iterator[dict[str, Any]]:
         return readable_state(spark, url, node)
+
+    def origins(self, inputs: Mapping[str, pa.Schema | None]) -> Origins | None:
+        return unchanged(inputs)
 
     def apply(self, frames: Mapping[str, DataFrame], context: NodeContext) -> DataFrame:
         (frame,) = frames.values()

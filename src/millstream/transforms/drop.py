@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 import pyarrow as pa
 from pydantic import Field
 
-from millstream.plan.components import NodeContext, Problem, Transform
+from millstream.plan.components import NodeContext, Origins, Problem, Transform, unchanged
 from millstream.plan.expressions import quote_column
 from millstream.plan.options import Columns
 from millstream.sql.analysed.isolation import without_rejects
@@ -45,6 +45,10 @@ class Drop(Transform):
         if not found and schema is not None and all(self._drops(name) for name in schema.names):
             found.append(Problem("MS008", "no column would be left", "columns"))
         return found
+
+    def origins(self, inputs: Mapping[str, pa.Schema | None]) -> Origins | None:
+        found = unchanged(inputs)
+        return {name: origins for name, origins in found.items() if not self._drops(name)} if found is not None else None
 
     def apply(self, frames: Mapping[str, DataFrame], context: NodeContext) -> DataFrame:
         (frame,) = frames.values()

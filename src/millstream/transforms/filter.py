@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 import pyarrow as pa
 
 from millstream.plan.changelog import op_of
-from millstream.plan.components import NodeContext, Problem, Transform
+from millstream.plan.components import NodeContext, Origins, Problem, Transform, unchanged
 from millstream.plan.expressions import quote_column
 from millstream.plan.options import Expression
 from millstream.sql.analysed.isolation import isolate_rejects
@@ -52,6 +52,9 @@ class Filter(Transform):
 
     def problems(self, inputs: Mapping[str, pa.Schema | None], directory: Path) -> list[Problem]:
         return row_problems([("where", self.where)], only_schema(inputs))
+
+    def origins(self, inputs: Mapping[str, pa.Schema | None]) -> Origins | None:
+        return unchanged(inputs)
 
     def apply(self, frames: Mapping[str, DataFrame], context: NodeContext) -> DataFrame:
         (frame,) = frames.values()

@@ -15,7 +15,7 @@ from pydantic import Field
 
 from millstream.plan import types
 from millstream.plan.branches import DEFAULT
-from millstream.plan.components import NodeContext, Problem, Transform
+from millstream.plan.components import NodeContext, Origins, Problem, Transform, unchanged
 from millstream.plan.options import Expression
 from millstream.sql.analysed.isolation import isolate_rejects
 from millstream.sql.catalyst.clock import freeze
@@ -82,6 +82,9 @@ class Route(Transform):
         for name, text in self.routes.items():
             found += row_problems([(f"routes.{name}", text)], schema) or _not_a_condition(name, text, schema)
         return found
+
+    def origins(self, inputs: Mapping[str, pa.Schema | None]) -> Origins | None:
+        return unchanged(inputs)
 
     def apply(self, frames: Mapping[str, DataFrame], context: NodeContext) -> DataFrame:
         from pyspark.sql import functions as F

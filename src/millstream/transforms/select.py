@@ -10,7 +10,7 @@ import pyarrow as pa
 from pydantic import BeforeValidator, Field
 
 from millstream.plan.changelog import kept_columns
-from millstream.plan.components import NodeContext, Problem, Transform
+from millstream.plan.components import NodeContext, Origins, Problem, Transform, of_expressions
 from millstream.plan.expressions import Expr, expr, quote_column
 from millstream.plan.options import Expression
 from millstream.sql.analysed.isolation import isolate_rejects
@@ -62,6 +62,10 @@ class Select(Transform):
 
     def problems(self, inputs: Mapping[str, pa.Schema | None], directory: Path) -> list[Problem]:
         return row_problems([(f"columns.{name}", text) for name, text in self.columns.items()], only_schema(inputs))
+
+    def origins(self, inputs: Mapping[str, pa.Schema | None]) -> Origins | None:
+        schema = only_schema(inputs)
+        return of_expressions(self._all_columns(schema.names), inputs) if schema is not None else None
 
     def apply(self, frames: Mapping[str, DataFrame], context: NodeContext) -> DataFrame:
         (frame,) = frames.values()

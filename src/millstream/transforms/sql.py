@@ -25,6 +25,7 @@ from millstream.plan.components import (
     Expiring,
     NamesInputs,
     NodeContext,
+    Origins,
     OutputMode,
     Problem,
     TextPlace,
@@ -51,6 +52,7 @@ from millstream.sql.check.columns import analyse
 from millstream.sql.check.cross_joins import find_cross_joins
 from millstream.sql.check.dialects import foreign_words
 from millstream.sql.check.lookups import calls_in, table_problems, uses
+from millstream.sql.check.origins import origins_of
 from millstream.sql.check.prediction import Prediction, cannot_be_kept, predict, totals_key
 from millstream.sql.check.query import Query, parse_query, place_between
 from millstream.sql.check.result_names import find_repeated_names
@@ -251,6 +253,9 @@ class Sql(NamesInputs, EpochTail, Windowed, Expiring):
         if self.kind == "windowed":
             return max(1, self.prediction.scans(input_name))
         return max(1, sum(reference.name == input_name for reference in self.query.references))
+
+    def origins(self, inputs: Mapping[str, pa.Schema | None]) -> Origins | None:
+        return origins_of(self.query, inputs)
 
     def output(self, inputs: Mapping[str, pa.Schema | None]) -> pa.Schema | None:
         if self.incremental:

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from millstream.plan import types
 from millstream.plan.changelog import INSERT, OPS, kept_columns
-from millstream.plan.components import NodeContext, Problem, Transform
+from millstream.plan.components import NodeContext, Origins, Problem, Transform, unchanged
 from millstream.sql.analysed.isolation import without_rejects
 
 if TYPE_CHECKING:
@@ -53,6 +53,9 @@ class Union(Transform):
                 named = " and ".join(dict.fromkeys(types.name_of(kind) for kind in kinds))
                 found.append(Problem("MS035", f"column `{name}` is {named}: no type holds both", "from", "cast it in a transform before"))
         return found
+
+    def origins(self, inputs: Mapping[str, pa.Schema | None]) -> Origins | None:
+        return unchanged(inputs)
 
     def apply(self, frames: Mapping[str, DataFrame], context: NodeContext) -> DataFrame:
         first, *others = _all_changes(list(frames.values()))

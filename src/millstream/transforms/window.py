@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from millstream.keyed.keys import key_problems, split_null_keys, with_rejects
 from millstream.plan.changelog import OP
-from millstream.plan.components import NodeContext, OutputMode, Problem, Windowed
+from millstream.plan.components import NodeContext, Origins, OutputMode, Problem, Windowed, of_expressions
 from millstream.plan.event_time import TIMESTAMP
 from millstream.plan.expressions import quote_column
 from millstream.plan.options import Columns
@@ -108,6 +108,10 @@ class WindowAggregate(Windowed):
         if isinstance(self.window, SessionWindow) and self.emit == "updates" and not self.incremental:
             found.append(Problem("MS036", "a session has no early results: its window is not known before it ends", "emit", "leave it out"))
         return found
+
+    def origins(self, inputs: Mapping[str, pa.Schema | None]) -> Origins | None:
+        keys, totals = of_expressions({key: key for key in self.key_by}, inputs), of_expressions(self.aggregate, inputs, "AGGREGATION")
+        return {**keys, **totals} if keys is not None and totals is not None else None
 
     def apply(self, frames: Mapping[str, DataFrame], context: NodeContext) -> DataFrame:
         from pyspark.sql import functions as F

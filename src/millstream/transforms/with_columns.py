@@ -10,7 +10,7 @@ import pyarrow as pa
 from pydantic import Field
 
 from millstream.plan import types
-from millstream.plan.components import NodeContext, Problem, Transform
+from millstream.plan.components import NodeContext, Origins, Problem, Transform, of_expressions, unchanged
 from millstream.plan.options import Expression
 from millstream.sql.analysed.isolation import isolate_rejects
 from millstream.sql.catalyst.clock import freeze
@@ -56,6 +56,10 @@ class WithColumns(Transform):
 
     def problems(self, inputs: Mapping[str, pa.Schema | None], directory: Path) -> list[Problem]:
         return row_problems([(f"columns.{name}", text) for name, text in self.columns.items()], only_schema(inputs))
+
+    def origins(self, inputs: Mapping[str, pa.Schema | None]) -> Origins | None:
+        before, new = unchanged(inputs), of_expressions(self.columns, inputs)
+        return {**before, **new} if before is not None and new is not None else None
 
     def apply(self, frames: Mapping[str, DataFrame], context: NodeContext) -> DataFrame:
         from pyspark.sql import functions as F

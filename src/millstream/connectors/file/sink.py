@@ -28,7 +28,7 @@ from millstream.connectors.file.write.partition_values import fail_on_bad_names,
 from millstream.connectors.file.write.staging import STAGING, clear, final_name, finish, is_hidden, move
 from millstream.errors import Diagnostic, RunError, nearest
 from millstream.jvm.file_writer import write
-from millstream.plan.components import Epoch, LedgerEntry, NodeContext, Problem, Sink, SinkRun, Staged, rolled_back
+from millstream.plan.components import Dataset, Epoch, LedgerEntry, NodeContext, Problem, Sink, SinkRun, Staged, rolled_back
 from millstream.plan.components.failure import Failure
 from millstream.plan.options import Columns, Size
 
@@ -111,6 +111,9 @@ class FileSink(Sink):
 
     def recognise(self, failure: str) -> Failure | None:
         return recognise_sink(failure)
+
+    def datasets(self) -> tuple[Dataset, ...]:
+        return (Dataset.of_path(self.path),)
 
     def open(self, context: NodeContext) -> FileSinkRun:
         return FileSinkRun(self, context)

@@ -20,7 +20,7 @@ from millstream.connectors.file.read.paths import directory_values, is_pattern, 
 from millstream.connectors.file.read.recorded_files import changes
 from millstream.errors import Diagnostic, RunError
 from millstream.plan import types
-from millstream.plan.components import ChangedInput, NodeContext, Problem, Progress, Source, SourceRun
+from millstream.plan.components import ChangedInput, Dataset, NodeContext, Problem, Progress, Source, SourceRun
 from millstream.plan.components.failure import Failure
 from millstream.plan.options import Duration, SchemaMap
 
@@ -130,6 +130,9 @@ class FileSource(Source):
 
     def recognise(self, failure: str) -> Failure | None:
         return recognise_source(failure)
+
+    def datasets(self) -> tuple[Dataset, ...]:
+        return (Dataset.of_path(self.path),)
 
     def open(self, context: NodeContext) -> FileSourceRun:
         return FileSourceRun(self, context)

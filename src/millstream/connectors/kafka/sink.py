@@ -35,7 +35,7 @@ from millstream.connectors.kafka.write.options import ColumnHeader, KafkaSinkOpt
 from millstream.connectors.kafka.write.publisher import Claim
 from millstream.connectors.kafka.write.target import NewTopic, TopicTarget, find, require_client, was_reached
 from millstream.plan.changelog import SEQUENCE
-from millstream.plan.components import Epoch, Guarantee, LedgerEntry, NodeContext, Problem, Sink, SinkRun, Staged
+from millstream.plan.components import Dataset, Epoch, Guarantee, LedgerEntry, NodeContext, Problem, Sink, SinkRun, Staged
 from millstream.plan.components.failure import Failure
 from millstream.sql.catalyst.small_rows import SmallRows
 
@@ -112,6 +112,9 @@ class KafkaSink(KafkaSinkOptions, Sink):
     @property
     def updates_help(self) -> str:
         return "use the key of the changes as `key`, or `deletes: row` to write the changes themselves"
+
+    def datasets(self) -> tuple[Dataset, ...]:
+        return (Dataset.of_topic(self.bootstrap_servers, self.topic),)
 
     def open(self, context: NodeContext) -> KafkaSinkRun:
         return KafkaSinkRun(self, context)

@@ -29,7 +29,7 @@ from millstream.connectors.kafka.schemas.registered import UnknownIds, is_regist
 from millstream.connectors.kafka.values import file_problem, option_problems
 from millstream.errors import Diagnostic, RunError
 from millstream.plan import types
-from millstream.plan.components import NodeContext, Problem, Progress, Source, SourceRun
+from millstream.plan.components import Dataset, NodeContext, Problem, Progress, Source, SourceRun
 from millstream.plan.components.failure import Failure
 
 if TYPE_CHECKING:
@@ -95,6 +95,9 @@ class KafkaSource(KafkaSourceOptions, Source):
     def named_topics(self) -> list[str]:
         """The topics, unless there is a pattern."""
         return [self.topic] if self.topic else list(self.topics)
+
+    def datasets(self) -> tuple[Dataset, ...]:
+        return tuple(Dataset.of_topic(self.bootstrap_servers, topic) for topic in self.named_topics or [str(self.pattern)])
 
     def recognise(self, failure: str) -> Failure | None:
         return recognise_source(failure)

@@ -21,7 +21,8 @@ from millstream.connectors.postgres.write.options import Name, type_name
 from millstream.connectors.postgres.write.target import TableTarget, Wanted, join_names, prepare_table
 from millstream.errors import Diagnostic, RunError, nearest
 from millstream.plan.changelog import op_of
-from millstream.plan.components import Epoch, NodeContext, Problem, Staged
+from millstream.plan.components import Dataset, Epoch, NodeContext, Origins, Problem, Staged, of_expressions
+from millstream.plan.expressions import quote_column
 
 if TYPE_CHECKING:
     import psycopg
@@ -119,6 +120,15 @@ class PostgresAggregateSink(PostgresDelivery):
     @property
     def updates_help(self) -> str:
         return "" if self.deduplicate else "remove `deduplicate: false`"
+
+    def datasets(self) -> tuple[Dataset, ...]:
+        return (Dataset.of_table("postgres", f"{self.host}:{self.port}", self.database, self.db_schema, self.agg_table),)
+
+    def origins(self, inputs: Mapping[str, pa.Schema | None]) -> Origins | None:
+        keys = of_expressions({name: quote_column(group.source or name) for name, group in self.group_by.items()}, inputs)
+        named = {name: quote_column(total.source) if total.source else "1" for name, total in self.aggregate.items()}
+        totals = of_expressions(named, inputs, "AGGREGATION")
+        return {**keys, **totals} if keys is not None and totals is not None else None
 
     def open(self, context: NodeContext) -> PostgresAggregateSinkRun:
         return PostgresAggregateSinkRun(self, context)

@@ -35,7 +35,7 @@ from millstream.connectors.postgres.write.target import TableTarget, Wanted, pre
 from millstream.errors import Diagnostic, RunError
 from millstream.jvm.pickling import by_value
 from millstream.plan.changelog import SEQUENCE, op_of
-from millstream.plan.components import Epoch, NodeContext, Problem, Staged
+from millstream.plan.components import Dataset, Epoch, NodeContext, Problem, Staged
 from millstream.plan.expressions import quote_column
 
 if TYPE_CHECKING:
@@ -95,6 +95,9 @@ class PostgresSink(PostgresSinkOptions, PostgresDelivery):
 
     def takes_updates(self, key: tuple[str, ...]) -> bool:
         return self.mode is not None or bool(key)
+
+    def datasets(self) -> tuple[Dataset, ...]:
+        return (Dataset.of_table("postgres", f"{self.host}:{self.port}", self.database, self.db_schema, self.table),)
 
     def open(self, context: NodeContext) -> PostgresSinkRun:
         return PostgresSinkRun(self, context)

@@ -27,7 +27,7 @@ from millstream.connectors.postgres.read.snapshot import Key, TableSnapshot, fin
 from millstream.connectors.postgres.read.spool import Spool, forget
 from millstream.jvm.arrow_source import ArrowReader, arrow_frame
 from millstream.plan import types
-from millstream.plan.components import NodeContext, Problem
+from millstream.plan.components import Dataset, NodeContext, Problem
 from millstream.plan.components.arrow import ArrowSource, ArrowSourceRun
 
 if TYPE_CHECKING:
@@ -100,6 +100,9 @@ class PostgresSource(PostgresSourceOptions, ArrowSource):
     @property
     def poll_interval_ms(self) -> int:
         return 0 if self.bounded else self.poll_interval.milliseconds
+
+    def datasets(self) -> tuple[Dataset, ...]:
+        return (Dataset.of_table("postgres", f"{self.host}:{self.port}", self.database, self.relation.replace('"', "")),)
 
     def open(self, context: NodeContext) -> PostgresSourceRun:
         return PostgresSourceRun(self, context)

@@ -5,9 +5,11 @@ The run does not depend on the collector: a failure is one warning, and the next
 
 from __future__ import annotations
 
+import importlib.util
 import threading
 
-from millstream.clients.otlp import Collector, CollectorError, require_otlp
+from millstream.clients.http import NotTakenError, post
+from millstream.errors import Diagnostic, SetupError
 from millstream.inspector.attended import AttendedRun
 from millstream.plan.settings import Otlp
 
@@ -19,9 +21,8 @@ class MetricsPush:
     """The thread that sends."""
 
     def __init__(self, run: AttendedRun, settings: Otlp) -> None:
-        require_otlp()
-        self._run, self._collector = run, Collector(settings.endpoint, settings.headers)
-        self._pause = settings.metrics_every.seconds
+        _require_messages()
+        self._run, self._settings = run, settings
         self._ending = threading.Event()
         self._warned = self._failing = False
         self._thread = threading.Thread(target=self._push, daemon=True, name="otlp metrics")
@@ -38,19 +39,25 @@ class MetricsPush:
         from millstream.inspector.export.otlp_metrics import message_of
 
         while True:
-            ended = self._ending.wait(self._pause)
+            ended = self._ending.wait(self._settings.metrics_every.seconds)
             if not (ended and self._failing):  # the end does not wait for a collector that does not answer
                 self._send(message_of(self._run))
             if ended:
                 return
 
     def _send(self, message: bytes) -> None:
+        url = f"{self._settings.endpoint.rstrip('/')}/v1/metrics"
         try:
-            self._collector.send("metrics", message)
+            post(url, message, "application/x-protobuf", self._settings.headers)
             self._failing = False
-        except CollectorError as error:
+        except NotTakenError as error:
             self._failing = True
             if not self._warned:
                 self._warned = True
-                where, reason = self._run.redact(self._collector.endpoint), self._run.redact(str(error))
-                self._run.recorder.warn(f"metrics do not reach the collector {where}: {reason}. The run goes on and keeps trying")
+                self._run.recorder.warn(self._run.redact(f"metrics do not reach {url}: {error}. The run goes on and keeps trying"))
+
+
+def _require_messages() -> None:
+    if importlib.util.find_spec("opentelemetry") is None or importlib.util.find_spec("opentelemetry.proto") is None:
+        message = "`settings.telemetry.otlp` needs the package `opentelemetry-proto`"
+        raise SetupError(Diagnostic("MS045", message, help="`pip install 'millstream[otlp]'`"))

@@ -8,6 +8,7 @@ Rejects leave a node in the column `REJECT` (raw row and error; null for valid r
 
 from millstream.plan.components.component import REJECT, Component, Problem, TextPlace
 from millstream.plan.components.context import ChangedInput, NodeContext, Progress
+from millstream.plan.components.lineage import Dataset, Origin, Origins, of_expressions, unchanged
 from millstream.plan.components.sink import (
     BeginsEpochs,
     CommitsTogether,
@@ -70,6 +71,7 @@ __all__ = [
     "CommitsTogether",
     "Component",
     "CountsLookups",
+    "Dataset",
     "DetectsChanges",
     "EndsAtOffset",
     "Epoch",
@@ -91,6 +93,8 @@ __all__ = [
     "NamesInputs",
     "NamesKey",
     "NodeContext",
+    "Origin",
+    "Origins",
     "OutputMode",
     "Partitioned",
     "Previews",
@@ -114,5 +118,7 @@ __all__ = [
     "TransformRun",
     "WaitsForClock",
     "Windowed",
+    "of_expressions",
     "rolled_back",
+    "unchanged",
 ]

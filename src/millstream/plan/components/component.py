@@ -11,6 +11,7 @@ import pyarrow as pa
 from pydantic import BaseModel, ConfigDict
 
 from millstream.plan.components.failure import Failure
+from millstream.plan.components.lineage import Dataset
 from millstream.plan.option_mistakes import Checked
 
 REJECT = "_reject"
@@ -82,6 +83,10 @@ class Component(BaseModel, metaclass=Checked):
     def recognise(self, failure: str) -> Failure | None:
         """Recognise a run's failure by its text, if it comes from the component's own system."""
         return None
+
+    def datasets(self) -> tuple[Dataset, ...]:
+        """What it reads or writes outside, for lineage."""
+        return ()
 
     def refusal_help(self, code: str) -> str:
         """Advice for a row that the component's own expressions refuse; empty: the default advice on `on_error`."""

@@ -6,13 +6,16 @@ epoch, which the target's ledger stores. Optional abilities are the capabilities
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Protocol, TypeVar, runtime_checkable
+
+import pyarrow as pa
 
 from millstream.errors import Diagnostic
 from millstream.plan.components.component import Component
 from millstream.plan.components.context import NodeContext
+from millstream.plan.components.lineage import Origins, unchanged
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -80,6 +83,10 @@ class Sink(Component):
     """Whether the target itself stores the epoch that it holds. Otherwise the pipeline's store does."""
     target_rejects: ClassVar[bool] = False
     """Whether the target's contents decide which rows are rejects, so that a second attempt may decide otherwise."""
+
+    def origins(self, inputs: Mapping[str, pa.Schema | None]) -> Origins | None:
+        """What the columns of the target are made of, for lineage."""
+        return unchanged(inputs)
 
     def open(self, context: NodeContext) -> SinkRun[Any]:
         """The run object that writes."""

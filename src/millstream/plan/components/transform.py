@@ -16,6 +16,7 @@ from pydantic import PrivateAttr
 
 from millstream.plan.components.component import Component, Problem, TextPlace
 from millstream.plan.components.context import NodeContext
+from millstream.plan.components.lineage import Origins
 from millstream.plan.error_policy import OnError
 from millstream.plan.options import Duration
 
@@ -42,6 +43,10 @@ class Transform(Component):
 
     def output(self, inputs: Mapping[str, pa.Schema | None]) -> pa.Schema | None:
         """The output schema, as far as it is known without Spark."""
+        return None
+
+    def origins(self, inputs: Mapping[str, pa.Schema | None]) -> Origins | None:
+        """What its columns are made of, for lineage; None, and columns that are left out: not known."""
         return None
 
     def apply(self, frames: Mapping[str, DataFrame], context: NodeContext) -> DataFrame:

@@ -82,6 +82,13 @@ def _mistakes_of(query: Query, level: Level) -> Iterator[SqlFinding]:
     yield from unknown or [*find_ambiguous(query, level), *(one_row or find_ungrouped(query, level)), *find_unsummable(query, level)]
 
 
+def qualified(query: Query, known: Mapping[str, pa.Schema]) -> tuple[exp.Expr, MappingSchema]:
+    """The query with the table of each column, over inputs that are named t0, t1 and so on; raises sqlglot's errors."""
+    tree, tables = _flatten(query, known)
+    found = qualify(tree, schema=tables, dialect="spark", validate_qualify_columns=False, identify=False, quote_identifiers=False)
+    return found, tables
+
+
 def type_of(text: str, query: Query, inputs: Mapping[str, pa.Schema | None]) -> pa.DataType:
     """The type of a plain column of a query's inputs; unknown for everything else."""
     expression = _parse(text)
