@@ -158,3 +158,14 @@ def test_rows_read_are_absent_where_bad_rows_are_counted_by_a_read_of_their_own(
     """)
     nodes = run(topology).snapshot.nodes
     assert (nodes["t"].rejected, nodes["o"].rows_out) == (1, None)
+
+
+@pytest.mark.parametrize("format", ["json", "parquet"])
+def test_bytes_are_those_of_the_files(pipeline: Callable[..., Topology], run: Callable[..., Report], format: str) -> None:
+    topology = pipeline(f"""
+        sources: {{o: {{type: memory, rows_per_epoch: 2, rows: [{{a: "1"}}, {{a: x}}, {{a: "2"}}]}}}}
+        sinks: {{out: {{type: file, from: o, path: out, format: {format}}}, seen: {{type: blackhole, from: o}}}}
+    """)
+    nodes = run(topology).snapshot.nodes
+    assert nodes["out"].bytes_in == sum(path.stat().st_size for path in Path("out").glob("part-*"))
+    assert nodes["seen"].bytes_in is None

@@ -191,6 +191,14 @@ METRICS: tuple[ExportedMetric, ...] = (
         _of_state(lambda state: state.disk_bytes),
     ),
     ExportedMetric(
+        "millstream.sink.bytes",
+        "counter",
+        "bytes",
+        _NODE,
+        "Size of the rows that a sink has committed, as they are written.",
+        _of_nodes(lambda facts: facts.bytes_in),
+    ),
+    ExportedMetric(
         "millstream.sink.epochs",
         "counter",
         "",

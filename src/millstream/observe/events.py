@@ -96,6 +96,8 @@ class EpochFinished(Event):
     lost: Mapping[str, int] = field(default_factory=dict)
     skipped: tuple[str, ...] = ()
     watermark: WatermarkFacts | None = None
+    bytes_out: Mapping[str, int] = field(default_factory=dict)
+    """Sink → bytes as they are written, where the sink knows them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -79,6 +79,8 @@ class EpochFacts:
     watermark: WatermarkFacts | None = None
     lost: Mapping[str, int] = field(default_factory=dict)
     """source → rows that the system deleted before they were read"""
+    bytes_out: Mapping[str, int] = field(default_factory=dict)
+    """sink → bytes committed"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +98,8 @@ class NodeFacts:
     late: int = metric(0, "late", report="always", column="when not zero", unit="late row", phrase="{}", total="late", warning=True)
     """Rows that arrived after their result had closed."""
     state: StateFacts | None = metric(None, "state", report="when known", column="when known", phrase="state: {}")
+    bytes_in: int | None = metric(None, "bytes in", unit="byte", report="when known")
+    """The size of the rows that a sink has committed, as they are written."""
     epochs: int | None = metric(None, "epochs", unit="epoch", report="when known")
     """Epochs that a sink has committed."""
     waiting: int | None = metric(None, "waiting", report="when known", column="when known", total="waiting")

@@ -113,6 +113,7 @@ class Recorder:
                 lost=dict(facts.lost),
                 skipped=facts.skipped,
                 watermark=facts.watermark,
+                bytes_out=dict(facts.bytes_out),
             )
         )
 
@@ -137,6 +138,8 @@ class Recorder:
     def _add_epoch(self, facts: EpochFacts) -> None:
         for name, count in facts.rows_out.items():
             self._add(name, "sink", rows_in=count)
+        for name, count in facts.bytes_out.items():
+            self._add(name, "sink", bytes_in=count)
         for name in facts.committed:
             self._add(name, "sink", epochs=1)
         for name, count in facts.rejected.items():

@@ -173,7 +173,8 @@ class FileSinkRun(SinkRun[FileWork]):
         names = [name for name in root.files(folder) if not is_hidden(name)] if written.rows else []
         root.sync(f"{folder}/{name}" for name in names)
         moves = tuple(Move(f"{folder}/{name}", final_name(name, number, epoch)) for number, name in enumerate(names))
-        return Staged(written.rows, FileWork(root, folder, ManifestEntry(epoch.number, epoch.digest, written.rows, written.bytes, moves)))
+        entry = ManifestEntry(epoch.number, epoch.digest, written.rows, written.bytes, moves)
+        return Staged(written.rows, FileWork(root, folder, entry), bytes=written.bytes)
 
     def commit(self, staged: Staged[FileWork], epoch: Epoch) -> None:
         root, folder, entry = staged.work.root, staged.work.folder, staged.work.entry

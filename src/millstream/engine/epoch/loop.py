@@ -269,7 +269,8 @@ class EpochLoop:
         self.status.scans[epoch.number] = None if frames.read_in_part else frames.scans
         self.status.finished = FinishedEpoch(epoch.number, offsets_of(plan, epoch.entry))
         rejected, committed = {**facts.rejected, **count_dead_letters(plan, rows)}, tuple(sink.node.name for sink in staged.sinks)
-        self.recorder.epoch(replace(facts, rows_out=rows, rejected=rejected, committed=committed, skipped=skipped))
+        written = replace(facts, rows_out=rows, bytes_out=staged.bytes, rejected=rejected, committed=committed, skipped=skipped)
+        self.recorder.epoch(written)
         for name, count in passed_rows(plan, rows, frames.collapsed).items():
             self.recorder.add(name, "transform", rows_out=count)
         record_lookups(plan, self.lowering, self.recorder)

@@ -34,6 +34,11 @@ class StagedEpoch:
         """Sink → the rows that it is about to commit, where it counts them."""
         return {sink.node.name: sink.staged.rows for sink in self.sinks if sink.staged.rows is not None}
 
+    @property
+    def bytes(self) -> dict[str, int]:
+        """Sink → the bytes that it is about to commit, where it knows them."""
+        return {sink.node.name: sink.staged.bytes for sink in self.sinks if sink.staged.bytes is not None}
+
     @contextmanager
     def aborting(self) -> Iterator[None]:
         """If the body fails before the first commit, abort everything that was staged."""

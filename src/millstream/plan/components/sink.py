@@ -62,6 +62,8 @@ class Staged(Generic[Work]):
     work: Work
     reads: int = 1
     """How often the rows were computed for it."""
+    bytes: int | None = None
+    """The size of the rows as they are written. None: the sink does not know it."""
 
 
 def rolled_back(epoch: Epoch, now: str = ", but no longer does") -> Diagnostic:
