@@ -44,7 +44,7 @@ def test_a_run_has_events_from_start_to_end(capsys: Captured) -> None:
         log.update(facts.snapshot())
         facts.epoch(EpochFacts("q", 0, 0.1, {"out": 3}, {"t": 1}, committed=("out",)))
         facts.read("q", {"o": 4})
-        facts.restart(Restart("q", "gone", 1, 2.0))
+        facts.restart(Restart("q", "gone", 1, 2.0, "MS093"))
         log.update(facts.snapshot())
         log.update(facts.snapshot())
     facts.state("stopped")
@@ -52,7 +52,7 @@ def test_a_run_has_events_from_start_to_end(capsys: Captured) -> None:
     found = events(capsys)
     assert [each["event"] for each in found] == ["starting", "started", "restart", "rejected", "epochs", "stopped"]
     assert [each["level"] for each in found] == ["info", "info", "warning", "warning", "info", "info"]
-    assert (found[2]["query"], found[2]["attempt"], found[2]["in_seconds"], found[2]["message"]) == ("q", 1, 2.0, "gone")
+    assert {"query": "q", "code": "MS093", "attempt": 1, "in_seconds": 2.0, "message": "gone"}.items() <= found[2].items()
     assert found[3]["nodes"] == {"t": 1}
     assert (found[4]["read"], found[4]["written"], found[4]["new"]) == ({"o": 4}, {"out": 3}, 1)
 

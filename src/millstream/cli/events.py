@@ -101,7 +101,12 @@ class EventLog:
     def _add_notes(self, notes: tuple[str, ...]) -> None:
         for note in notes[self._noted :]:
             if isinstance(note, Restart):
-                facts = {"attempt": note.attempt, "in_seconds": note.seconds, "message": note.reason}
+                facts = {
+                    **({"code": note.code} if note.code else {}),
+                    "attempt": note.attempt,
+                    "in_seconds": note.seconds,
+                    "message": note.reason,
+                }
                 self._write(LogLevel.warning, "restart", {**({"query": note.query} if note.query else {}), **facts})
                 continue
             self._write(LogLevel.warning if isinstance(note, Caution) else LogLevel.info, "note", {"message": note})

@@ -114,7 +114,7 @@ class SparkEngine:
                         raise death from error
             pause = restarts.schedule()
             recorder.state("restarting")
-            recorder.restart(Restart("", death.diagnostics[0].message, restarts.count, pause))
+            recorder.restart(Restart("", death.diagnostics[0].message, restarts.count, pause, death.diagnostics[0].code))
             if options.watch is not None:
                 options.watch(recorder.snapshot())
             if options.stop.wait(pause):

@@ -133,6 +133,8 @@ class Restarting(Event):
     message: str
     attempt: int
     pause: float
+    code: str = ""
+    """The code of the failure."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -161,9 +161,11 @@ class Restart(Caution):
     reason: str
     attempt: int
     seconds: float
+    code: str
+    """The code of the failure."""
 
-    def __new__(cls, query: str, reason: str, attempt: int, seconds: float) -> Restart:
+    def __new__(cls, query: str, reason: str, attempt: int, seconds: float, code: str = "") -> Restart:
         subject = f"query `{query}`: " if query else ""
         self = super().__new__(cls, f"{subject}{reason}; restart {attempt} in {seconds:g} s")
-        self.query, self.reason, self.attempt, self.seconds = query, reason, attempt, seconds
+        self.query, self.reason, self.attempt, self.seconds, self.code = query, reason, attempt, seconds, code
         return self

@@ -74,7 +74,7 @@ class Recorder:
         with self._lock:
             if why.query:
                 self._update(why.query, state="restarting", restarts=self._query(why.query).restarts + 1)
-        self.publish(events.Restarting(query=why.query, message=why.reason, attempt=why.attempt, pause=why.seconds))
+        self.publish(events.Restarting(query=why.query, message=why.reason, attempt=why.attempt, pause=why.seconds, code=why.code))
 
     def read(self, query: str, rows: Mapping[str, int | None]) -> None:
         """Record rows that a query has read from sources. Each query reads all rows of a source, so the total is the largest one of any

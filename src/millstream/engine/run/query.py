@@ -321,8 +321,8 @@ class RunningQuery:
         failure.__cause__ = error
         lost = is_connection_lost(error)  # no query can restart in a dead JVM
         if isinstance(failure, TemporaryError) and self.restarts.are_left and not lost and not self.run.stopping.is_set():
-            pause = self.restarts.schedule()
-            self.run.recorder.restart(Restart(self.plan.name, failure.diagnostics[0].message, self.restarts.count, pause))
+            pause, first = self.restarts.schedule(), failure.diagnostics[0]
+            self.run.recorder.restart(Restart(self.plan.name, first.message, self.restarts.count, pause, first.code))
             self._move(QueryEvent.RETRIES)
             return
         self.failure = failure
