@@ -68,7 +68,7 @@ site: .make/site ## Build the docs as a web site, in site/
 bench: .make/dev ## Measure against hand-written PySpark and print the ratios
 	@$(BIN)/python -m bench
 
-jar: .make/dev ## Compile the two Java classes of the package; no JDK is needed
+jar: .make/dev ## Compile the Java classes of the package; no JDK is needed
 	@$(BIN)/python -m tools.jar
 
 lock: ## Pin every dependency anew

@@ -32,15 +32,14 @@ WORKS = {"20 M rows": (20_000_000, 2_000_000, 6), "1,000-row epochs": (1_000_000
 """Rows, rows of an epoch, turns; the first turn is not counted. A run takes about ten seconds: what happens once per run, such as the
 import of the web server, is no cost of a pipeline that runs for days.
 """
+_LINK = "import sys, time, urllib.request\nurl, _, token = sys.stdin.readline().strip().partition('#')\n"
 SCRAPER = """
-import sys, time, urllib.request
 while True:
-    urllib.request.urlopen(sys.argv[1] + "metrics").read()
+    urllib.request.urlopen(url + "metrics").read()
     time.sleep(1)
 """
 PAGE = """
-import json, sys, threading, time, urllib.request
-url, token = sys.argv[1], sys.argv[2]
+import json, threading
 def watch():
     while True:
         ask = urllib.request.Request(url + "api/watch", b'{"node": "some"}', {"Authorization": "Bearer " + token})
@@ -50,13 +49,28 @@ threading.Thread(target=watch, daemon=True).start()
 for line in urllib.request.urlopen(url + "facts"):
     pass
 """
+COLLECTOR = """
+import http.server
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_POST(self):
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.send_response(200)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+    def log_message(self, *_):
+        pass
+server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+print(server.server_address[1], flush=True)
+server.serve_forever()
+"""
+WAYS = ("off", "facts", "scraped", "inspected", "traced")
 
 
 def main() -> None:
     session = begin(SessionOptions(master="local[2]", profile="long")).finish()
     found: dict[str, dict[str, list[float]]] = {}
     for work, (rows, size, turns) in WORKS.items():
-        times: dict[str, list[float]] = {way: [] for way in ("off", "facts", "scraped", "inspected")}
+        times: dict[str, list[float]] = {way: [] for way in WAYS}
         for turn in range(turns):
             for way, seconds in times.items():
                 taken = _run(SparkEngine(session.spark), rows, size, way)
@@ -69,45 +83,55 @@ def main() -> None:
 
 def _run(spark: SparkEngine, rows: int, size: int, way: str) -> float:
     folder = tempfile.mkdtemp()
-    topology = loads(
-        f"sources: {{g: {{type: generator, rows: {rows}, rows_per_epoch: {size}, fields: {{id: {{type: sequence}}}}}}}}\n"
-        "transforms: {some: {type: sql, sql: 'SELECT id, sha2(CAST(id AS STRING), 256) AS hash FROM g WHERE id % 3 = 0'}}\n"
-        f"sinks: {{out: {{type: blackhole, from: some}}}}\nsettings: {{checkpoint: {folder}/ck, durability: process}}"
-    ).require()
     with ExitStack() as stack:
+        trace, otlp = "", ""
+        if way == "traced":
+            port = stack.enter_context(_process(COLLECTOR)).stdout.readline().strip()  # type: ignore[union-attr]  # it is a pipe
+            trace, otlp = "telemetry: {trace: {ratio: 0.01}},", f", telemetry: {{otlp: {{endpoint: 'http://127.0.0.1:{port}'}}}}"
+        topology = loads(
+            f"sources: {{g: {{type: generator, rows: {rows}, rows_per_epoch: {size}, {trace} fields: {{id: {{type: sequence}}}}}}}}\n"
+            "transforms: {some: {type: sql, sql: 'SELECT id, sha2(CAST(id AS STRING), 256) AS hash FROM g WHERE id % 3 = 0'}}\n"
+            f"sinks: {{out: {{type: blackhole, from: some}}}}\nsettings: {{checkpoint: {folder}/ck, durability: process{otlp}}}"
+        ).require()
         if way == "off":
             stack.enter_context(patch.object(engine, "attended", lambda *_: nullcontext()))
             stack.enter_context(patch.object(EventStream, "publish", lambda *_: None))
-        readers = stack.enter_context(_readers(way))
+        readers = [stack.enter_context(_process(_LINK + script)) for name, script in READERS.items() if name == way]
         inspect = InspectAddress() if readers else None
         started = time.perf_counter()
-        spark.run(topology, RunOptions(inspect=inspect, tell=lambda _: _start(readers)))
+        spark.run(topology, RunOptions(inspect=inspect, tell=lambda _: _tell_link(readers)))
         taken = time.perf_counter() - started
     shutil.rmtree(Path(folder), ignore_errors=True)
     return taken
 
 
-def _start(readers: list[tuple[str, list[subprocess.Popen[bytes]]]]) -> None:
-    """Start the readers when the page is open. Its link is asked for as `millstream inspect` does."""
+READERS = {"scraped": SCRAPER, "inspected": PAGE}
 
-    def start() -> None:
+
+def _tell_link(readers: list[subprocess.Popen[str]]) -> None:
+    """Tell waiting readers the link of the page, when it is open; it is asked for as `millstream inspect` does."""
+
+    def tell() -> None:
         (run,) = running(os.environ)
-        url, _, token = Client(run).order("page")["url"].partition("#")
-        for script, started in readers:
-            started.append(subprocess.Popen([sys.executable, "-c", script, url, token], cwd=ROOT, stderr=subprocess.DEVNULL))
+        for reader in readers:
+            assert reader.stdin is not None
+            reader.stdin.write(f"{Client(run).order('page')['url']}\n")
+            reader.stdin.flush()
 
-    threading.Timer(0.1, start).start()
+    threading.Timer(0.1, tell).start()
 
 
 @contextmanager
-def _readers(way: str) -> Iterator[list[tuple[str, list[subprocess.Popen[bytes]]]]]:
-    started: list[subprocess.Popen[bytes]] = []
+def _process(script: str) -> Iterator[subprocess.Popen[str]]:
+    """A process that has started before the clock does."""
+    command = [sys.executable, "-c", script]
+    process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     try:
-        yield [(script, started) for name, script in (("scraped", SCRAPER), ("inspected", PAGE)) if name == way]
+        time.sleep(0.3)
+        yield process
     finally:
-        for process in started:
-            process.kill()
-            process.wait()
+        process.kill()
+        process.wait()
 
 
 if __name__ == "__main__":

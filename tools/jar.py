@@ -10,16 +10,16 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-from millstream.jvm.launch import LOCAL_FILES
+from millstream.jvm.launch import OWN_CLASSES
 from millstream.jvm.session import SessionOptions, begin
 
 _PACKAGE = "millstream"
-_ORDER = ("RawLocalFiles", "LocalFiles")
+_ORDER = ("RawLocalFiles", "LocalFiles", "TraceLog", "TraceTap")
 """A class comes after those that it uses."""
 _MADE = (1980, 1, 1, 0, 0, 0)
 
 
-def jar_of(jvm: Any, folder: Path = LOCAL_FILES.parent) -> bytes:
+def jar_of(jvm: Any, folder: Path = OWN_CLASSES.parent) -> bytes:
     """The jar, compiled now."""
     loader, classes = jvm.Thread.currentThread().getContextClassLoader(), dict[str, bytes]()
     for name in _ORDER:
@@ -37,9 +37,9 @@ def jar_of(jvm: Any, folder: Path = LOCAL_FILES.parent) -> bytes:
 
 def main() -> None:
     session = begin(SessionOptions(master="local[1]", profile="short", conf={"spark.hadoop.fs.file.impl": _PLAIN})).finish()
-    LOCAL_FILES.write_bytes(jar_of(session.spark._jvm))
+    OWN_CLASSES.write_bytes(jar_of(session.spark._jvm))
     session.close()
-    print(f"wrote {LOCAL_FILES.name}, {LOCAL_FILES.stat().st_size:,} bytes")
+    print(f"wrote {OWN_CLASSES.name}, {OWN_CLASSES.stat().st_size:,} bytes")
 
 
 _PLAIN = "org.apache.hadoop.fs.RawLocalFileSystem"

@@ -36,6 +36,7 @@ _NAMES = {
     ),
     "plan.declarations": ("function",),
     "plan.event_time": ("EventTime",),
+    "plan.tracing": ("Sampling",),
     "plan.expressions": ("Expr", "col", "expr", "func", "lit"),
     "plan.run_options": ("RunOptions",),
     "plan.settings": ("Settings",),

@@ -50,6 +50,7 @@ from millstream.plan.expressions import lit as lit
 from millstream.plan.run_options import RunOptions as RunOptions
 from millstream.plan.settings import Settings as Settings
 from millstream.plan.topology import Topology as Topology
+from millstream.plan.tracing import Sampling as Sampling
 from millstream.plan.windows import SessionWindow as SessionWindow
 from millstream.plan.windows import SlidingWindow as SlidingWindow
 from millstream.plan.windows import TumblingWindow as TumblingWindow

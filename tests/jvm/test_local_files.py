@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tools.jar import jar_of
 
-from millstream.jvm.launch import LOCAL_FILES
+from millstream.jvm.launch import OWN_CLASSES
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -38,7 +38,7 @@ print(json.dumps({{"modes": modes, "kind": kind}}))
 
 
 def test_the_jar_is_what_the_source_says(spark: SparkSession) -> None:
-    assert jar_of(spark._jvm) == LOCAL_FILES.read_bytes(), "run `python -m tools.jar`"
+    assert jar_of(spark._jvm) == OWN_CLASSES.read_bytes(), "run `python -m tools.jar`"
 
 
 @pytest.fixture

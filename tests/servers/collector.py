@@ -32,6 +32,11 @@ class Received:
         last = [each for each in self.messages if isinstance(each, ExportMetricsServiceRequest)][-1]
         return {metric.name: metric for metric in last.resource_metrics[0].scope_metrics[0].metrics}
 
+    def spans(self) -> list[Any]:
+        """All spans, in the order of their arrival."""
+        traces = [each for each in self.messages if isinstance(each, ExportTraceServiceRequest)]
+        return [span for each in traces for group in each.resource_spans for scope in group.scope_spans for span in scope.spans]
+
 
 @contextmanager
 def collector(port: int = 0) -> Iterator[Received]:

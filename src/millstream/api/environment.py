@@ -26,11 +26,12 @@ from millstream.plan.declarations import UserFunction, user_function
 from millstream.plan.error_policy import DeadLetter, OnError
 from millstream.plan.event_time import EventTime
 from millstream.plan.expressions import Expr, func
-from millstream.plan.nodes import AnyNode, CommonOptions, inputs_for, make_node
+from millstream.plan.nodes import AnyNode, CommonOptions, NodeTelemetry, inputs_for, make_node
 from millstream.plan.option_mistakes import mistakes
 from millstream.plan.run_options import RunOptions
 from millstream.plan.settings import Settings
 from millstream.plan.topology import Topology
+from millstream.plan.tracing import Trace
 from millstream.rules.usage import used_nodes
 
 if TYPE_CHECKING:
@@ -76,9 +77,12 @@ class StreamEnvironment:
         primary_key: str | Iterable[str] = (),
         on_error: OnError = "fail",
         event_time: EventTime | None = None,
+        trace: Trace | None = None,
     ) -> DataStream:
-        """A stream of the rows of a source."""
+        """A stream of the rows of a source. `trace`: which of its records are traced."""
         chosen = self.add(source, (), name, primary_key, on_error)
+        if trace is not None:
+            self._set(chosen, telemetry=NodeTelemetry(trace=trace))
         if event_time is not None:
             self.declare(chosen, event_time)
         return self._stream(chosen)
@@ -168,8 +172,11 @@ class StreamEnvironment:
 
     def declare(self, name: str, event_time: EventTime) -> None:
         """Give a node its event time."""
+        self._set(name, event_time=event_time)
+
+    def _set(self, name: str, **options: object) -> None:
         node = self._nodes[name]
-        self._nodes[name] = replace(node, options=node.options.model_copy(update={"event_time": event_time}))
+        self._nodes[name] = replace(node, options=node.options.model_copy(update=options))
 
     def forget(self, name: str) -> None:
         """Remove a node."""

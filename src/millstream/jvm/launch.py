@@ -26,8 +26,8 @@ from millstream.jvm.profiles import Profile, environment, flags, heap_bytes
 from millstream.jvm.scratch import make_scratch
 
 _MLLIB = "spark-mllib_"
-LOCAL_FILES = Path(__file__).parent / "java_classes" / "local_files.jar"
-"""Our own classes, which `local_files.py` describes."""
+OWN_CLASSES = Path(__file__).parent / "java_classes" / "millstream.jar"
+"""Our own classes: `local_files.py` describes those of files, `engine/lowering/traces.py` those of traces."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ def archive_for(java: Java, spark: Spark, environ: Mapping[str, str]) -> Archive
 
 
 def base_class_path(spark: Spark) -> tuple[Path, ...]:
-    return (*(path for path in spark.jars if not path.name.startswith(_MLLIB)), LOCAL_FILES)
+    return (*(path for path in spark.jars if not path.name.startswith(_MLLIB)), OWN_CLASSES)
 
 
 def _rest(

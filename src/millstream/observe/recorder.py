@@ -16,6 +16,7 @@ from millstream.observe.events import Event
 from millstream.observe.facts import Caution, EpochFacts, NodeFacts, QueryFacts, Restart, Snapshot, State
 from millstream.observe.metrics import Kind
 from millstream.observe.stream import EventStream
+from millstream.observe.traced import TracedRecords
 from millstream.observe.watches import Watches
 
 
@@ -30,6 +31,7 @@ class Recorder:
         """source → query → rows read"""
         self.events = EventStream()
         self.watches = Watches()
+        self.traced = TracedRecords()
 
     def snapshot(self) -> Snapshot:
         with self._lock:

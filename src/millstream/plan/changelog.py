@@ -12,6 +12,8 @@ from collections.abc import Iterable
 
 import pyarrow as pa
 
+from millstream.plan.tracing import TRACED
+
 OP = "_op"
 OPS = (OP, "_gs_op")
 SEQUENCE = "_seq"
@@ -25,10 +27,10 @@ def op_of(names: Iterable[str]) -> str:
 
 
 def kept_columns(names: Iterable[str]) -> tuple[str, ...]:
-    """The columns that every projection keeps, among these."""
+    """The columns that every projection keeps, among these: those of a changelog, and that of traced records."""
     known = set(names)
     op = op_of(known)
-    return (*([op] if op else []), *([SEQUENCE] if op and SEQUENCE in known else []))
+    return (*([op] if op else []), *([SEQUENCE] if op and SEQUENCE in known else []), *([TRACED] if TRACED in known else []))
 
 
 def table_of(schema: pa.Schema | None) -> pa.Schema | None:

@@ -13,17 +13,20 @@ from millstream.plan.components import Component, EpochTail, NamesInputs, Sink, 
 from millstream.plan.error_policy import OnError, dead_letter_sink_of
 from millstream.plan.event_time import EventTime
 from millstream.plan.options import Columns
+from millstream.plan.tracing import Trace
 
 Kind = Literal["source", "transform", "sink"]
 
 
 class NodeTelemetry(BaseModel):
-    """Names for what the run reports about a node."""
+    """What the run reports about a node."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     labels: dict[str, str] = {}
     """Labels that every reported fact about the node carries."""
+    trace: Trace | None = None
+    """For sources: which records are traced, `always`, or a share of them, or those that meet a condition."""
 
 
 class CommonOptions(BaseModel):
@@ -41,7 +44,7 @@ class CommonOptions(BaseModel):
     event_time: EventTime | None = None
     """When the rows happened: the column, and how long to wait for late ones. For sources and transforms."""
     telemetry: NodeTelemetry = NodeTelemetry()
-    """Names for what the run reports about the node."""
+    """What the run reports about the node."""
     connection: str = ""
     """The connection whose options the node uses. Default: the one named after its type."""
 

@@ -27,6 +27,7 @@ from millstream.rules.time import (
     stateful_nodes_have_event_time,
     totals_are_over_rows,
 )
+from millstream.rules.tracing import traces_begin_at_sources
 from millstream.rules.wiring import (
     both_ends_exist,
     dead_letters_exist,
@@ -53,6 +54,7 @@ RULES: tuple[Rule, ...] = (
     branches_are_read,
     primary_keys_are_in_the_schema,
     event_times_can_be_read,
+    traces_begin_at_sources,
     components_agree,
     groups_share_a_query,
     functions_are_found,

@@ -84,7 +84,7 @@ class Python(Transform):
         schema = types.schema(self.columns) if self.columns else self.discover({name: to_arrow_schema(frame.schema)}, context.directory)
         kept = tuple(name for name in kept_columns(frame.columns) if name not in schema.names)
         own = to_arrow_schema(from_arrow_schema(schema, prefer_timestamp_ntz=True))
-        schema = pa.schema([*schema, *(to_arrow_schema(frame.schema).field(name) for name in kept)])
+        schema = pa.schema([*schema, *(to_arrow_schema(frame.schema).field(name).with_nullable(True) for name in kept)])
         runner = BatchRunner(
             function, context.name, own, self.batch_size, context.isolate, str(context.directory.resolve()), kept, context.hidden
         )

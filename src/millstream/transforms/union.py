@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, ClassVar
 import pyarrow as pa
 
 from millstream.plan import types
-from millstream.plan.changelog import INSERT, OPS, kept_columns
+from millstream.plan.changelog import INSERT, OPS, SEQUENCE, kept_columns
 from millstream.plan.components import NodeContext, Origins, Problem, Transform, unchanged
+from millstream.plan.tracing import TRACED
 from millstream.sql.analysed.isolation import without_rejects
 
 if TYPE_CHECKING:
@@ -64,11 +65,12 @@ class Union(Transform):
 
 
 def _all_changes(frames: list[DataFrame]) -> list[DataFrame]:
-    """Next to a changelog, plain rows are inserts."""
+    """Next to a changelog, plain rows are inserts; next to traced records, records without a trace."""
     from pyspark.sql import functions as F
 
     wanted = kept_columns(name for frame in frames for name in frame.columns)
-    plain = {name: F.lit(INSERT) if name in OPS else F.lit(None).cast("long") for name in wanted}
+    types = {SEQUENCE: "long", TRACED: "string"}
+    plain = {name: F.lit(INSERT) if name in OPS else F.lit(None).cast(types[name]) for name in wanted}
     return [frame.withColumns({name: value for name, value in plain.items() if name not in frame.columns}) for frame in frames]
 
 

@@ -19,6 +19,8 @@ from millstream.worker.archives import forget_archives
 from millstream.worker.masking import hide, mask
 
 REJECT = "_reject"
+TRACED = "_traceparent"
+"""The context of traced records, which the function does not see."""
 REJECT_TYPE = pa.struct([pa.field("raw", pa.string()), pa.field("error", pa.string())])
 
 
@@ -69,17 +71,22 @@ class BatchRunner:
             yield from (batch.slice(start, size) for start in range(0, batch.num_rows, size))
 
     def _results(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        results = (fit_batch(result, self.schema) for result in iter_batches(self.function(batch)))
+        given = batch.drop_columns([TRACED]) if TRACED in self.kept else batch
+        results = (fit_batch(result, self.schema) for result in iter_batches(self.function(given)))
         yield from self._with_kept(batch, list(results)) if self.kept else results
 
     def _with_kept(self, batch: pa.RecordBatch, results: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         rows = sum(result.num_rows for result in results)
-        if rows != batch.num_rows:
-            said = f"{batch.num_rows} rows of a changelog went in and {rows} came out: return {_join_names(list(self.kept))} too"
+        changes = [name for name in self.kept if name != TRACED]
+        if changes and rows != batch.num_rows:
+            said = f"{batch.num_rows} rows of a changelog went in and {rows} came out: return {_join_names(changes)} too"
             raise WrongResultError(said)
         start = 0
         for result in results:
-            columns = [batch.column(name).slice(start, result.num_rows) for name in self.kept]
+            columns = [batch.column(name).slice(start, result.num_rows) for name in changes]
+            if TRACED in self.kept:  # traces end where it is not known which row has become which
+                own = batch.column(TRACED).slice(start, result.num_rows)
+                columns.append(own if rows == batch.num_rows else pa.nulls(result.num_rows, own.type))
             yield pa.RecordBatch.from_arrays([*result.columns, *columns], [*result.schema.names, *self.kept])
             start += result.num_rows
 
@@ -100,7 +107,8 @@ class BatchRunner:
             yield from (with_reject(result) for result in results)
 
     def _reject(self, batch: pa.RecordBatch, error: str) -> pa.RecordBatch:
-        raw = json.dumps(batch.to_pylist()[0], default=str, ensure_ascii=False)
+        row = {name: value for name, value in batch.to_pylist()[0].items() if name != TRACED}
+        raw = json.dumps(row, default=str, ensure_ascii=False)
         fields = [*self.schema, *(batch.schema.field(name) for name in self.kept)]
         nulls = [pa.nulls(1, field.type) for field in fields]
         reject = pa.array([{"raw": raw, "error": error}], REJECT_TYPE)

@@ -17,5 +17,3 @@ METADATA: Mapping[str, str] = {
 """Column → type, in the order of the source's documentation."""
 CHANGES: Mapping[str, str] = {OP: "string", SEQUENCE: "int64"}
 """The columns of a changelog. Messages of one key share a partition, so the offset is their order."""
-TRACE = "traceparent"
-"""The column, and the header, of the W3C's trace context."""

@@ -57,6 +57,7 @@ class KafkaSink(KafkaSinkOptions, Sink):
     """
 
     summary: ClassVar[str] = "Write messages to a Kafka topic, exactly once."
+    carries_traces: ClassVar[bool] = True
     commit_method: ClassVar[str] = (
         "one transaction for a small epoch, one per lane for others, with the epoch's number and digest as an offset of a consumer group; "
         "what shows them is not written again. Readers need `read_committed`; with `guarantee: at_least_once` Spark's own writer is used"

@@ -9,13 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import pyarrow as pa
 
 from millstream.clients.kafka import KafkaAdmin, Topic, open_admin
-from millstream.connectors.kafka.columns import CHANGES, METADATA, TRACE
+from millstream.connectors.kafka.columns import CHANGES, METADATA
 from millstream.connectors.kafka.failures import recognise_source
 from millstream.connectors.kafka.read import offsets
 from millstream.connectors.kafka.read.cluster_pin import require_same, was_reached
@@ -31,6 +32,7 @@ from millstream.errors import Diagnostic, RunError
 from millstream.plan import types
 from millstream.plan.components import Dataset, NodeContext, Problem, Progress, Source, SourceRun
 from millstream.plan.components.failure import Failure
+from millstream.plan.tracing import HEADER
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -80,7 +82,7 @@ class KafkaSource(KafkaSourceOptions, Source):
 
     def columns_of(self, key: pa.Schema, value: pa.Schema) -> pa.Schema:
         more = dict(CHANGES) if self.emits_changes else {}
-        more |= {TRACE: "string"} if self.trace_context else {}
+        more |= {HEADER: "string"} if self.trace_context else {}
         more |= METADATA if self.include_metadata else {}
         return pa.schema([*key, *value, *types.schema(more)])
 
@@ -158,7 +160,8 @@ class KafkaSourceRun(SourceRun):
         with self._admin(spark) as admin:
             topics = self._topics(admin)
         options = {**spark_options(self.source, self.context), **start_options(self.source.starting_offsets, topics)}
-        return self._rows(spark.read.format("kafka").options(**options).load(), topics)
+        untraced = replace(self.context, traced=False)
+        return rows(self.source, spark.read.format("kafka").options(**options).load(), untraced, list(topics), self._unknown)
 
     def find_reject(self, spark: SparkSession, start: Any, end: Any) -> str:
         with self._admin(spark) as admin:

@@ -14,6 +14,7 @@ from pyspark.sql.types import DataType, DateType, StringType, TimestampNTZType, 
 from millstream.plan.components import REJECT
 from millstream.plan.event_time import EventTime
 from millstream.plan.nodes import Node
+from millstream.plan.tracing import TRACED
 from millstream.sql.catalyst.bridge import WATERMARK
 from millstream.worker import marks
 
@@ -41,7 +42,7 @@ def with_event_time(frame: DataFrame, node: Node, clock: str = "", watched: bool
             F.concat(F.lit(marks.refusal("MS072", node.name, "event_time")), F.coalesce(column.cast("string"), F.lit("null")))
         )
         return frame.withColumn(event_time.column, F.when(fine, time).otherwise(refusal.cast("timestamp")))
-    row = F.to_json(F.struct(*[f"`{name}`" for name in frame.columns if name != REJECT]), {"ignoreNullFields": "false"})
+    row = F.to_json(F.struct(*[f"`{name}`" for name in frame.columns if name not in (REJECT, TRACED)]), {"ignoreNullFields": "false"})
     reject = F.struct(row.alias("raw"), _reason(event_time, column, time).alias("error"))
     outcome = F.when(F.col(REJECT).isNotNull(), F.col(REJECT)).when(~F.coalesce(fine, F.lit(False)), reject)
     return frame.withColumns({REJECT: outcome, event_time.column: time})

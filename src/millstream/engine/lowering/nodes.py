@@ -27,6 +27,7 @@ from millstream.engine.incremental.maintenance import Maintenance
 from millstream.engine.incremental.relations import Refused
 from millstream.engine.lowering.event_time import watermark_id, with_event_time, with_watermark
 from millstream.engine.lowering.runs import NodeRuns
+from millstream.engine.lowering.traces import Taps, with_traces
 from millstream.errors import Diagnostic, NoKeyError, PlanMismatchError, RunError
 from millstream.plan.changelog import op_of
 from millstream.plan.components import (
@@ -46,6 +47,7 @@ from millstream.plan.cutting import QueryPlan, ttl_of
 from millstream.plan.declarations import UserFunction
 from millstream.plan.document import node_document
 from millstream.plan.nodes import AnyNode, SinkNode, SourceNode, StreamNode, TransformNode
+from millstream.plan.tracing import TRACED
 from millstream.sql.analysed import plans
 from millstream.sql.analysed.changelogs import find_multiplying_step, key_in_result
 from millstream.sql.analysed.gate import Refusal, inexact, per_epoch
@@ -90,6 +92,10 @@ class Lowering:
     """Node → the component whose plan was analysed. A half-done epoch of an earlier plan may have another component."""
     nondeterministic: dict[str, bool] = field(default_factory=dict)
     """Node → whether Spark calls its plan non-deterministic."""
+    taps: Taps | None = None
+    """What notes that traced records pass a node, if somebody wants to know."""
+    traced: dict[str, bool] = field(default_factory=dict)
+    """Node → whether its rows have a trace context, for the nodes built so far."""
 
     def build_stream(self, plan: QueryPlan) -> Stream:
         """The streaming frame of a query, from which Spark makes epochs."""
@@ -101,6 +107,8 @@ class Lowering:
             if node.name in maintained:
                 continue
             inputs = {name: visible(frames[name], plan.node(name), node) for name in node.inputs}
+            if node.stateful:  # many records become one, and the state does not depend on what is traced
+                inputs = {name: self.untraced(rows) for name, rows in inputs.items()}
             event_times = {name: plan.event_time_of(name) for name in node.inputs}
             frame = self.lower(node, self._with_aliases(node, inputs), self.spark, event_times=event_times, watched=node in plan.clocks)
             frames[node.name] = frame
@@ -114,18 +122,19 @@ class Lowering:
         if maintained:
             return self._maintained_stream(plan, frames, rejects, clocks)
         root = frames[plan.stream_end.name]
-        return Stream(_union_with_rejects(root, plan.root, rejects) if rejects else root, clocks)
+        return Stream(_union_with_rejects(root, plan.root, rejects) if rejects else root, clocks, frames)
 
     def _maintained_stream(
         self, plan: QueryPlan, frames: Mapping[str, DataFrame], rejects: list[DataFrame], clocks: Mapping[str, str]
     ) -> Stream:
         """The rows that arrive at the maintained nodes, and what keeps the root's result up to date."""
-        maintenance, rows = self._prepared(plan, {name: visible(frames[name], plan.node(name)) for name in plan.feeding})
+        arriving = {name: self.untraced(visible(frames[name], plan.node(name))) for name in plan.feeding}
+        maintenance, rows = self._prepared(plan, arriving)
         self.keys[plan.root.name] = maintenance.key or ()
         if maintenance.key is None:
             self.whole_rows.add(plan.root.name)
         stream = arrivals(rows)
-        return Stream(_union_with_rejects(stream, None, rejects) if rejects else stream, clocks, maintenance)
+        return Stream(_union_with_rejects(stream, None, rejects) if rejects else stream, clocks, frames, maintenance)
 
     def _feeds(self, plan: QueryPlan, arriving: Mapping[str, DataFrame]) -> dict[str, Feed]:
         """The inputs of the maintained nodes. One that is read with and without a `ttl` is two inputs with the same rows."""
@@ -304,7 +313,8 @@ class Lowering:
         if isinstance(node, SourceNode):
             read = self.source(node).read(spark)
             self._set_key(node, self.source_key(node), read)
-            return with_event_time(read, node, clock, watched)
+            self.traced[node.name] = node.options.telemetry.trace is not None
+            return with_event_time(with_traces(read, node, self.checkpoint.pipeline, self.taps), node, clock, watched)
         self.statements[node.name] = []
         run, context = self.transform(node), self.context(node, clock, event_times)
         if context.whole_rows:
@@ -320,13 +330,31 @@ class Lowering:
                 self.nondeterministic[node.name] = not plans.is_deterministic(plain)
                 self.examined[node.name] = node.component
                 self._set_key(node, node.primary_key or self._inherited_key(node, plain), applied)
-        return with_event_time(applied, node, clock, watched and not node.stateful)
+        return with_event_time(self.with_tap(node, applied), node, clock, watched and not node.stateful)
+
+    def with_tap(self, node: AnyNode, frame: DataFrame) -> DataFrame:
+        """The rows of a node that reads others, with a tap if its rows have a trace context."""
+        sampled = [self.taps.lengths[name] for name in node.inputs if self.traced.get(name)] if self.taps else []
+        if not sampled:
+            return frame
+        if node.name not in self.traced:  # once per run: it costs a question to Spark
+            self.traced[node.name] = TRACED in frame.columns
+        return self.taps.observe(frame, node.name, max(sampled)) if self.taps and self.traced[node.name] else frame
 
     def _with_aliases(self, node: AnyNode, frames: Mapping[str, DataFrame]) -> Mapping[str, DataFrame]:
         """Give the inputs of a stateful node an alias. Its own plan ends there, and the rows of an epoch are found by that alias."""
         if not node.stateful:
             return frames
         return {name: frames[name].alias(input_alias(node.name, name)) for name in node.inputs}
+
+    def for_sink(self, sink: SinkNode, frame: DataFrame) -> DataFrame:
+        """The rows of a sink's input as the sink receives them: the context of traced records only if the sink passes it on."""
+        tapped = self.with_tap(sink, frame)
+        return tapped if sink.component.carries_traces else self.untraced(tapped)
+
+    def untraced(self, frame: DataFrame) -> DataFrame:
+        """The rows without the context of traced records."""
+        return frame.drop(TRACED) if any(self.traced.values()) else frame
 
     def context(self, node: AnyNode, clock: str = "", event_times: Mapping[str, str] | None = None) -> NodeContext:
         return NodeContext(
@@ -340,6 +368,7 @@ class Lowering:
             whole_rows=bool(node.inputs) and self.whole_rows.issuperset(node.inputs),
             event_times=event_times or {},
             dry=self.dry,
+            traced=node.options.telemetry.trace is not None,
             real_time=self.real_time,
             pipeline=self.checkpoint.pipeline,
             find_key=lambda: node.options.primary_key or self._input_key(node),
@@ -414,6 +443,8 @@ class Stream:
     frame: DataFrame
     clocks: Mapping[str, str]
     """Spark's identifier of a watermark → the node that declares it"""
+    frames: Mapping[str, DataFrame]
+    """Node → the part of the plan that computes it, for nodes that Spark's stream computes"""
     maintenance: Maintenance | None = None
     """What keeps the root's result up to date, if it is incremental."""
 

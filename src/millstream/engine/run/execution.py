@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
+from dataclasses import replace
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
@@ -17,6 +18,7 @@ from millstream.engine.failures import Translator
 from millstream.engine.lowering.functions import functions_registered
 from millstream.engine.lowering.nodes import Lowering
 from millstream.engine.lowering.runs import NodeRuns
+from millstream.engine.lowering.traces import Taps
 from millstream.engine.run.query import RunningQuery, RunServices, Stopping
 from millstream.engine.run.real_time import RealTimeQuery
 from millstream.engine.run.redelivery import discard_scratch
@@ -154,7 +156,14 @@ class Execution:
             self._source_commits,
         )
         kind = RealTimeQuery if isinstance(topology.settings.trigger, RealTime) else RunningQuery
-        return [kind(history.plan, history, services) for history in histories]
+        return [kind(history.plan, history, replace(services, lowering=self._with_taps(lowering))) for history in histories]
+
+    def _with_taps(self, lowering: Lowering) -> Lowering:
+        """Every query notes its own traced records."""
+        settings, real_time = self._topology.settings, lowering.real_time
+        traces = any(node.options.telemetry.trace is not None for node in self._topology.sources)
+        wanted = settings.telemetry.otlp is not None and traces and not real_time and not self._options.private
+        return replace(lowering, taps=Taps(self._spark), traced={}) if wanted else lowering
 
     def _watch(self, queries: list[RunningQuery]) -> None:
         while not all(query.done for query in queries):

@@ -21,7 +21,7 @@ class MetricsPush:
     """The thread that sends."""
 
     def __init__(self, run: AttendedRun, settings: Otlp) -> None:
-        _require_messages()
+        require_messages()
         self._run, self._settings = run, settings
         self._ending = threading.Event()
         self._warned = self._failing = False
@@ -57,7 +57,7 @@ class MetricsPush:
                 self._run.recorder.warn(self._run.redact(f"metrics do not reach {url}: {error}. The run goes on and keeps trying"))
 
 
-def _require_messages() -> None:
+def require_messages() -> None:
     if importlib.util.find_spec("opentelemetry") is None or importlib.util.find_spec("opentelemetry.proto") is None:
         message = "`settings.telemetry.otlp` needs the package `opentelemetry-proto`"
         raise SetupError(Diagnostic("MS045", message, help="`pip install 'millstream[otlp]'`"))

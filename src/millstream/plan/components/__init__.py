@@ -6,7 +6,7 @@ capabilities: small protocols that the engine checks for.
 Rejects leave a node in the column `REJECT` (raw row and error; null for valid rows); the engine separates them.
 """
 
-from millstream.plan.components.component import REJECT, Component, Problem, TextPlace
+from millstream.plan.components.component import POSITION, REJECT, Component, Problem, TextPlace
 from millstream.plan.components.context import ChangedInput, NodeContext, Progress
 from millstream.plan.components.lineage import Dataset, Origin, Origins, of_expressions, unchanged
 from millstream.plan.components.sink import (
@@ -64,6 +64,7 @@ from millstream.plan.components.transform import (
 
 __all__ = [
     "ONCE",
+    "POSITION",
     "REJECT",
     "ActsAsTable",
     "BeginsEpochs",

@@ -16,6 +16,8 @@ from millstream.plan.option_mistakes import Checked
 
 REJECT = "_reject"
 """The column that holds a node's rejects."""
+POSITION = "_position"
+"""The column in which a source of traced records says where each record is; it goes no further."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,6 +53,8 @@ class NodeContext:
     """Whether the changes of the inputs are whole rows: an update is a delete of the old row and an insert of the new one."""
     dry: bool = False
     """Whether the plan is only analysed or previewed: nothing may be created or written."""
+    traced: bool = False
+    """Whether records of a source are traced: it reads `traceparent` from headers, and says in `POSITION` where a record is if it can."""
     real_time: bool = False
     """Whether the pipeline runs in real-time mode."""
     pipeline: str = ""

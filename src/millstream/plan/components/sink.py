@@ -83,6 +83,8 @@ class Sink(Component):
     """One sentence for the docs: how an epoch is committed exactly once."""
     holds_ledger: ClassVar[bool] = True
     """Whether the target itself stores the epoch that it holds. Otherwise the pipeline's store does."""
+    carries_traces: ClassVar[bool] = False
+    """Whether it passes on the column `traceparent` of traced records as a header."""
     target_rejects: ClassVar[bool] = False
     """Whether the target's contents decide which rows are rejects, so that a second attempt may decide otherwise."""
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from millstream.errors import Diagnostic, RunError
 from millstream.plan.components import REJECT
+from millstream.plan.tracing import TRACED
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -60,7 +61,8 @@ class _Isolation:
         if self._condition is not None:
             tried = tried.where(f"{_ATTEMPT} IS NULL OR {_ATTEMPT}.value IS NOT NULL")
         columns = [F.col(f"{_ATTEMPT}.value.c{i}").alias(name) for i, name in enumerate(self._names)]
-        raw = F.to_json(F.struct(*inputs), {"ignoreNullFields": "false", "timestampFormat": _TIME})
+        shown = [self._column(attribute) for attribute in _items(self._input.output()) if attribute.name() != TRACED]
+        raw = F.to_json(F.struct(*shown), {"ignoreNullFields": "false", "timestampFormat": _TIME})
         reject = F.when(F.col(_ATTEMPT).isNull(), F.struct(raw.alias("raw"), self._error().alias("error")))
         return tried.select(*columns, reject.alias(REJECT))
 

@@ -1,4 +1,5 @@
 """SQL over a changelog, in Spark's parsed plan: what happened to a row stays with it, and a condition means what it means for a table.
+The context of a traced record travels in the same way.
 
 Each SELECT that reads a changelog gets the columns that travel by themselves, where it does not name them; `UNION ALL` with plain rows
 makes those inserts. `WHERE c` lets deletes and updates through as well, and an update for which `c` is not true leaves as a delete. A
@@ -13,11 +14,12 @@ from functools import cached_property
 
 from millstream.plan.changelog import DELETE, INSERT, OPS, SEQUENCE, UPDATE, op_of
 from millstream.plan.expressions import quote_column
+from millstream.plan.tracing import TRACED
 from millstream.sql.catalyst.bridge import Bridge, Expression, Plan
 
 Carried = tuple[str, ...]
 _CONDITION = "_millstream_condition"
-_PLAIN = {SEQUENCE: "CAST(NULL AS BIGINT)"} | dict.fromkeys(OPS, f"'{INSERT}'")
+_PLAIN = {SEQUENCE: "CAST(NULL AS BIGINT)", TRACED: "CAST(NULL AS STRING)"} | dict.fromkeys(OPS, f"'{INSERT}'")
 _THROUGH = {
     "SubqueryAlias",
     "CTERelationDef",
@@ -108,7 +110,7 @@ class _Carrier:
         found = [self.source(child) for child in children]
         if kind == "Union":
             both = {name for each in found for name in each.columns}
-            return _Source(tuple(name for name in (*OPS, SEQUENCE) if name in both))
+            return _Source(tuple(name for name in (*OPS, SEQUENCE, TRACED) if name in both))
         carrying = next((each for each in found if each.columns), _Source())
         self.unknown = self.unknown or bool(carrying.columns and kind not in {*_THROUGH, *_ENDS, "Join"})
         return carrying if kind in {*_THROUGH, "Join"} else _Source()
@@ -184,7 +186,7 @@ class _Carrier:
         if name not in source.columns:
             return self._bridge.expression(_PLAIN[name])
         column = source.text(name)
-        if condition is None or name == SEQUENCE:
+        if condition is None or name in (SEQUENCE, TRACED):
             return self._bridge.expression(column)
         return self._filled(outcome(_CONDITION, column), condition)
 

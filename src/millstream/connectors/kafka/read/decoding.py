@@ -11,16 +11,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from millstream.clients.kafka import Offsets
-from millstream.connectors.kafka.columns import METADATA, TRACE
+from millstream.connectors.kafka.columns import METADATA
 from millstream.connectors.kafka.parts import MessagePart
 from millstream.plan.changelog import OP, SEQUENCE
-from millstream.plan.components import REJECT
+from millstream.plan.components import POSITION, REJECT
+from millstream.plan.tracing import HEADER, TRACED, VALID
 from millstream.worker import marks
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-_TRACEPARENT = "^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$"
 _HERE, _ERROR = "_millstream_here", "_millstream_error"
 
 
@@ -39,7 +39,9 @@ class Decoding:
     deletes: bool = False
     """Whether a message without a value deletes the row of its key."""
     trace: bool = False
-    """Whether rows have the trace context of their message."""
+    """Whether rows have the trace context of their message as a column."""
+    traced: bool = False
+    """Whether records are traced: rows have their context, and the place of their message."""
 
     @property
     def parts(self) -> list[MessagePart]:
@@ -103,15 +105,16 @@ def _select(rows: DataFrame, decoding: Decoding) -> DataFrame:
     named = {field.name: column for part in decoding.parts for field, column in zip(part.schema, part.columns(), strict=True)}
     if decoding.changes:
         named |= {OP: _operation(decoding), SEQUENCE: F.col("offset")}
+    context = F.when(_header(HEADER).rlike(VALID), _header(HEADER))
     if decoding.trace:
-        given = _header(TRACE)
-        named[TRACE] = F.when(given.rlike(_TRACEPARENT), given)
+        named[HEADER] = context
     fine = F.col(_ERROR).isNull() if decoding.isolate else None
     columns = [(F.when(fine, column) if fine is not None else column).alias(name) for name, column in named.items()]
     described = decoding.metadata or decoding.filter
     metadata = [F.col(name.removeprefix("__kafka_")).alias(name) for name in METADATA] if described else []
     rejects = [_reject().alias(REJECT)] if decoding.isolate else []
-    frame = rows.select(*columns, *metadata, *rejects)
+    place = [context.alias(TRACED), F.struct("topic", "partition", "offset").alias(POSITION)] if decoding.traced else []
+    frame = rows.select(*columns, *metadata, *place, *rejects)
     if decoding.filter:
         kept = F.expr(decoding.filter)
         frame = frame.where(F.col(REJECT).isNotNull() | kept if decoding.isolate else kept)

@@ -35,7 +35,7 @@ def spark_options(source: KafkaSource, context: NodeContext) -> dict[str, str]:
     options = {"failOnDataLoss": str(source.on_data_loss == "fail").lower(), "kafka.isolation.level": "read_committed", **chosen}
     options["kafka.fetch.max.wait.ms"] = wait
     options |= {f"kafka.{name}": value for name, value in {**source.consumer, **source.client()}.items()}
-    if source.include_metadata or source.filter or source.operation_header or source.trace_context:
+    if source.include_metadata or source.filter or source.operation_header or source.trace_context or context.traced:
         options["includeHeaders"] = "true"
     return options
 
@@ -73,6 +73,15 @@ def rows(source: KafkaSource, frame: DataFrame, context: NodeContext, topics: Se
         key = registered_part(source, topics, "key", spark, context, unknown)
     header, deletes = source.operation_header or "", source.tombstones == "delete"
     decoding = Decoding(
-        context.name, value, key, source.filter, source.include_metadata, context.isolate, header, deletes, source.trace_context
+        context.name,
+        value,
+        key,
+        source.filter,
+        source.include_metadata,
+        context.isolate,
+        header,
+        deletes,
+        trace=source.trace_context,
+        traced=context.traced,
     )
     return decode(valued, decoding)

@@ -10,13 +10,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from millstream.connectors.kafka.columns import TRACE
 from millstream.connectors.kafka.parts import Format
 from millstream.connectors.kafka.registry import REGISTERED
 from millstream.connectors.kafka.schemas.registration import Registration
 from millstream.errors import Diagnostic, RunError
 from millstream.plan.changelog import DELETE, INSERT, SEQUENCE, UPDATE, op_of
 from millstream.plan.expressions import quote_column
+from millstream.plan.tracing import HEADER, TRACED
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -101,7 +101,7 @@ def _value_columns(frame: DataFrame, encoding: Encoding) -> list[str]:
     """The columns that the user names, or all except headers and the operation; text and bytes have one column, without the key."""
     if encoding.value:
         return list(encoding.value)
-    left = [name for name in frame.columns if name not in encoding.dynamic.values() and name not in (op_of(frame.columns), TRACE)]
+    left = [name for name in frame.columns if name not in encoding.dynamic.values() and name not in (op_of(frame.columns), HEADER, TRACED)]
     if encoding.format in {"string", "bytes"}:
         return ["value"] if "value" in left else [name for name in left if name not in encoding.key][:1] or left[:1]
     return left
@@ -129,7 +129,8 @@ def _headers(frame: DataFrame, encoding: Encoding, op: str) -> Column | None:
 
     kinds = dict(frame.dtypes)
     values = {name: F.lit(text).cast("binary") for name, text in encoding.static.items()}
-    traced = {TRACE: TRACE} if TRACE in frame.columns and TRACE not in encoding.value else {}
+    given = {HEADER: HEADER} if HEADER in frame.columns and HEADER not in encoding.value else {}
+    traced = {HEADER: TRACED} if TRACED in frame.columns else given
     for name, column in {**traced, **encoding.dynamic}.items():
         cell = F.col(quote_column(column))
         values[name] = cell if kinds[column] == "binary" else cell.cast("string").cast("binary")

@@ -1,0 +1,107 @@
+"""Traces of single records on Spark: the column `_traceparent`, and taps that note when a traced record passes a node.
+
+All ids follow from the record's position in its source and from the names of pipeline and source, so that a repeated epoch gives the same
+ones. A tap is a condition that is always true; it does work for traced records only. Spark calls it non-deterministic and therefore neither
+moves nor copies it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.classic.column import _to_seq
+from pyspark.sql.types import BooleanType, DataType, MapType, StructType, VariantType
+
+from millstream.plan.components import POSITION, REJECT
+from millstream.plan.nodes import SourceNode
+from millstream.plan.tracing import TRACED, VALID, Sampling, sampling_of
+
+RECORDS = 1000
+"""Records per node and epoch that are reported, at most. The column of the others is as good."""
+_PARENT = "_millstream_parent"
+_SAMPLED = "-01"
+_RATIO_BITS = 53
+
+
+@dataclass(frozen=True)
+class Taps:
+    """The taps of one query, and the log that they write to."""
+
+    spark: SparkSession
+    lengths: dict[str, int] = field(default_factory=dict)
+    """Node → the length of the previews of its records."""
+    log: Any = field(init=False)
+    _taps: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        jvm = self.spark._jvm
+        assert jvm is not None
+        object.__setattr__(self, "log", jvm.millstream.TraceLog(RECORDS))
+        self.spark._jsc.sc().register(self.log)
+
+    def observe(self, frame: DataFrame, node: str, length: int, parent: Column | None = None) -> DataFrame:
+        """The same rows; the log gets a line for each traced one."""
+        self.lengths[node] = length
+        shown = [name for name in frame.columns if name not in (TRACED, REJECT, POSITION, _PARENT)] if length else []
+        preview = F.left(F.to_json(F.struct(*[f"`{name}`" for name in shown])), F.lit(length)) if shown else F.lit(None).cast("string")
+        passed = self._tap(node, F.col(TRACED), F.lit(None).cast("string") if parent is None else parent, preview)
+        return frame.where(F.when(F.col(TRACED).endswith(_SAMPLED), passed).otherwise(True))
+
+    def take(self) -> str:
+        """The lines since the last call."""
+        return str(self.log.take())
+
+    def _tap(self, node: str, *arguments: Column) -> Column:
+        jvm = self.spark._jvm
+        assert jvm is not None
+        if node not in self._taps:
+            tap = jvm.millstream.TraceTap(self.log, node)
+            kind = jvm.org.apache.spark.sql.types.DataType.fromJson(BooleanType().json())
+            self._taps[node] = jvm.org.apache.spark.sql.functions.udf(tap, kind).asNondeterministic()
+        return Column(self._taps[node].apply(_to_seq(self.spark._sc, [each._jc for each in arguments])))
+
+
+def with_traces(frame: DataFrame, node: SourceNode, pipeline: str, taps: Taps | None) -> DataFrame:
+    """The rows of a source with their trace context, if it traces any. A context that comes with a record is continued."""
+    sampling = sampling_of(node.options.telemetry.trace)
+    if sampling is None:
+        return frame
+    given = F.col(TRACED) if TRACED in frame.columns else None
+    own = [F.col(f"`{name}`") for name in frame.columns if name not in (POSITION, TRACED)]
+    parent = (F.lit(None).cast("string") if given is None else given).alias(_PARENT)
+    traced = frame.select(*own, _context(frame, sampling, f"{pipeline}/{node.name}", given).alias(TRACED), parent)
+    if taps is not None:
+        traced = taps.observe(traced, node.name, sampling.payload, F.col(_PARENT))
+    return traced.drop(_PARENT)
+
+
+def _context(frame: DataFrame, sampling: Sampling, place: str, given: Column | None) -> Column:
+    position = [POSITION] if POSITION in frame.columns else [each.name for each in frame.schema if _can_be_hashed(each.dataType)]
+    position = [name for name in position if name not in (TRACED, REJECT)]
+
+    def number(what: str) -> Column:
+        return F.xxhash64(F.lit(f"{what} {place}"), *[F.col(f"`{name}`") for name in position])
+
+    def hexadecimal(what: str) -> Column:
+        return F.lower(F.lpad(F.hex(number(what)), 16, "0"))
+
+    chosen = F.lit(True) if sampling.where is None else F.coalesce(F.expr(str(sampling.where)), F.lit(False))
+    if sampling.ratio is not None and sampling.ratio < 1:
+        chosen &= F.shiftrightunsigned(number("sample"), 64 - _RATIO_BITS) < int(sampling.ratio * 2**_RATIO_BITS)
+    span = hexadecimal("span")
+    begun = F.when(chosen, F.concat(F.lit("00-"), hexadecimal("trace"), hexadecimal("more"), F.lit("-"), span, F.lit(_SAMPLED)))
+    if given is None:
+        return begun
+    continued = F.concat(F.lit("00-"), F.substring(given, 4, 32), F.lit("-"), span, F.lit(_SAMPLED))
+    return F.when(given.rlike(VALID), F.when(given.endswith(_SAMPLED), continued).otherwise(given)).otherwise(begun)
+
+
+def _can_be_hashed(kind: DataType) -> bool:
+    """Spark does not hash maps and variants."""
+    if isinstance(kind, StructType):
+        return all(_can_be_hashed(each.dataType) for each in kind)
+    element = getattr(kind, "elementType", None)
+    return not isinstance(kind, MapType | VariantType) and (element is None or _can_be_hashed(element))

@@ -1,0 +1,90 @@
+package millstream;
+
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import org.apache.spark.util.AccumulatorV2;
+
+/** Lines about traced records, noted by tasks and taken by the driver after each epoch. It holds a limited number of lines per node. */
+public class TraceLog extends AccumulatorV2 {
+    private static final long serialVersionUID = 1L;
+
+    private final int limit;
+    private List lines = new ArrayList();
+    private Map counts = new HashMap();
+
+    public TraceLog(int limit) {
+        this.limit = limit;
+    }
+
+    /** Note a line, unless the node has enough. */
+    public synchronized void note(String node, String line) {
+        if (takes(node)) {
+            lines.add(new String[] {node, line});
+            counts.put(node, Integer.valueOf(count(node) + 1));
+        }
+    }
+
+    public synchronized boolean takes(String node) {
+        return count(node) < limit;
+    }
+
+    /** All lines so far, which are then forgotten. */
+    public synchronized String take() {
+        StringBuilder text = new StringBuilder();
+        for (int i = 0; i < lines.size(); i++) {
+            String[] noted = (String[]) lines.get(i);
+            text.append(i == 0 ? "" : "\n").append(noted[0]).append('\t').append(noted[1]);
+        }
+        reset();
+        return text.toString();
+    }
+
+    @Override
+    public synchronized boolean isZero() {
+        return lines.isEmpty();
+    }
+
+    @Override
+    public synchronized AccumulatorV2 copy() {
+        TraceLog copied = new TraceLog(limit);
+        copied.merge(this);
+        return copied;
+    }
+
+    @Override
+    public AccumulatorV2 copyAndReset() {
+        return new TraceLog(limit);
+    }
+
+    @Override
+    public synchronized void reset() {
+        lines = new ArrayList();
+        counts = new HashMap();
+    }
+
+    @Override
+    public void add(Object noted) {
+        String[] pair = (String[]) noted;
+        note(pair[0], pair[1]);
+    }
+
+    @Override
+    public void merge(AccumulatorV2 other) {
+        List noted = (List) other.value();
+        for (int i = 0; i < noted.size(); i++) {
+            add(noted.get(i));
+        }
+    }
+
+    @Override
+    public synchronized Object value() {
+        return new ArrayList(lines);
+    }
+
+    private int count(String node) {
+        Integer found = (Integer) counts.get(node);
+        return found == null ? 0 : found.intValue();
+    }
+}
