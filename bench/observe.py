@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
 
-from bench.figures import Figure, cost_of, median, module
+from bench.figures import Figure, cost_of, median, millstream, module
 
 _LABELS = {
     "facts": "facts alone",
@@ -14,6 +19,12 @@ _LABELS = {
     "traced": "1 % of the records traced",
 }
 _BARS = {"facts": 1.01, "scraped": 1.02, "inspected": 1.03, "traced": 1.02}
+_TURNS = 5
+_WATCHED = """
+sources: {g: {type: generator, rows_per_second: 1000, fields: {id: {type: sequence}}}}
+transforms: {some: {type: filter, from: g, where: id % 3 = 0}}
+sinks: {out: {type: blackhole, from: some}}
+"""
 
 
 def measure() -> list[Figure]:
@@ -26,4 +37,33 @@ def measure() -> list[Figure]:
         for way, label in _LABELS.items():
             pairs = [mine / off for mine, off in zip(times[way], times["off"], strict=True)]
             figures.append(Figure(f"… {label}: ratio", median(pairs), "", bar=_BARS[way]))
-    return figures
+    return [*figures, *_first_rows()]
+
+
+def _first_rows() -> list[Figure]:
+    """From the command to the first row: of a preview, which starts a JVM, and of a tap on a pipeline that runs."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "p.yaml").write_text(_WATCHED)
+        preview = [_time_of(folder, millstream("preview", "p.yaml", "some", "--rows", "5", "--format", "json")) for _ in range(_TURNS)]
+        run = subprocess.Popen(millstream("run", "p.yaml", "--quiet"), cwd=folder, stdout=sys.stderr)
+        try:
+            while subprocess.run(millstream("tap", "p", "some", "--limit", "1"), cwd=folder, capture_output=True, check=False).returncode:
+                time.sleep(0.5)
+            tap = [_time_of(folder, millstream("tap", "p", "some", "--limit", "1", "--format", "json")) for _ in range(_TURNS)]
+        finally:
+            run.terminate()
+            run.wait()
+    return [Figure("`preview`: first row after", median(preview), "s"), Figure("`tap`: first row after", median(tap), "s")]
+
+
+def _time_of(folder: Path, command: list[str]) -> float:
+    started = time.perf_counter()
+    process = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    line = process.stdout.readline()
+    taken = time.perf_counter() - started
+    process.communicate()
+    if not line:
+        raise RuntimeError(f"{' '.join(command)} printed no row")
+    return taken

@@ -59,6 +59,17 @@ def wait_for(condition: Callable[[], bool], seconds: float = 30) -> None:
         time.sleep(0.05)
 
 
+def test_a_traced_message_has_its_header(kafka: Cluster, spark: SparkSession, pipeline: Callable[..., Topology]) -> None:
+    source, target = kafka.topic(2), kafka.topic(1)
+    text = TEXT.format(address=kafka.address, source=source, target=target, trigger="{type: real_time, every: 5s}")
+    with running(spark, pipeline(text.replace("format: json", "format: json, telemetry: {trace: always}"))):
+        kafka.send(source, [{"id": 1, "amount": 20.0}])
+        wait_for(lambda: bool(arrived(kafka, target)))
+    (message,) = kafka.messages(target)
+    assert dict(message.headers() or ())["traceparent"].startswith(b"00-")
+    assert json.loads(message.value()) == {"id": 1, "amount": 20.0}
+
+
 def test_messages_arrive_before_their_epoch_ends_and_a_stop_repeats_none(
     kafka: Cluster, spark: SparkSession, pipeline: Callable[..., Topology]
 ) -> None:
