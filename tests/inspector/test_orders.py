@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -12,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.inspector.started import Running, rows, running_pipeline, wait_for
 
-from millstream import read_committed
 from millstream.checkpoint.layout import Checkpoint
 from millstream.engine.engine import SparkEngine
 from millstream.errors import Diagnostic, RunError
@@ -34,46 +33,10 @@ sinks:
 """
 
 
-class Running:
-    """A pipeline in a thread of this process."""
-
-    def __init__(self, spark: Any, topology: Topology) -> None:
-        self.spark, self.options, self.report = spark, RunOptions(), list[Report | BaseException]()
-        self._thread = threading.Thread(target=self._run, args=(SparkEngine(spark), topology), daemon=True)
-        self._thread.start()
-
-    def _run(self, engine: SparkEngine, topology: Topology) -> None:
-        try:
-            self.report.append(engine.run(topology, self.options))
-        except BaseException as error:  # noqa: BLE001 — shown by `end`
-            self.report.append(error)
-
-    def end(self) -> Report:
-        self._thread.join(60)
-        (found,) = self.report
-        assert isinstance(found, Report), found
-        return found
-
-
 @pytest.fixture
 def running(pipeline: Callable[..., Topology], spark: Any, sockets: Path) -> Iterator[Running]:
-    found = Running(spark, pipeline(PIPELINE))
-    try:
+    with running_pipeline(spark, pipeline(PIPELINE)) as found:
         yield found
-    finally:
-        found.options.stop.set()
-        found._thread.join(60)
-
-
-def rows() -> list[int]:
-    return sorted(read_committed("out")["id"].to_pylist()) if Path("out").exists() and list(Path("out").glob("*.parquet")) else []
-
-
-def wait_for(count: int, seconds: float = 60) -> None:
-    deadline = time.monotonic() + seconds
-    while len(rows()) < count:
-        assert time.monotonic() < deadline, "no more rows"
-        time.sleep(0.1)
 
 
 def test_a_pipeline_is_seen_paused_copied_tapped_and_stopped(running: Running, warm: Callable[..., Any]) -> None:
@@ -141,9 +104,6 @@ def test_mistakes_are_said(running: Running, warm: Callable[..., Any]) -> None:
     wait_for(1)
     assert "did you mean `orders`" in warm("stop", "ordres").stderr
     assert "did you mean `small`" in warm("tap", "orders", "smal").stderr
-    refused = warm("tap", "orders", "g").stderr
-    assert "MS189" in refused
-    assert "`small`" in refused
     Path("full").mkdir()
     Path("full/x").touch()
     assert "MS059" in warm("savepoint", "orders", "full").stderr

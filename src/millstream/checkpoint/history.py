@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 from millstream.checkpoint.layout import OWN, Checkpoint
 from millstream.clients.storage import LocalStorage, Storage
-from millstream.observe.events import Event, Measured, RowsSampled, as_dict, from_dict
+from millstream.observe.events import PRIVATE, Event, Measured, as_dict, from_dict
 from millstream.secrets import redacted
 
 FOLDER = f"{OWN}/history"
@@ -91,7 +91,7 @@ class History:
     def add(self, found: Iterable[Event]) -> None:
         """Add events. Rows of users are never kept."""
         for event in found:
-            if not isinstance(event, RowsSampled):
+            if not isinstance(event, PRIVATE):
                 ring = self._measures if isinstance(event, Measured) else self._events
                 ring.add(json.dumps(redacted(as_dict(event), self._redact), default=str).encode() + b"\n")
 

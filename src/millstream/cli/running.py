@@ -22,10 +22,10 @@ def client_of(name: str) -> Client:
     from millstream.inspector.client import Client
     from millstream.inspector.registration import find
 
-    return Client(find(*_wanted(name)))
+    return Client(find(*wanted_run(name)))
 
 
-def _wanted(given: str) -> tuple[str, Mapping[str, str], str]:
+def wanted_run(given: str) -> tuple[str, Mapping[str, str], str]:
     """The name; and the checkpoint, if it is a file: pipelines of several folders may have one name."""
     if not (given.endswith((".yaml", ".yml")) and Path(given).is_file()):
         return given, os.environ, ""

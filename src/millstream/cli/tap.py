@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import sys
+from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from millstream.cli.output import Format, narrate
+from millstream.cli.output import narrate
 from millstream.cli.rows import as_lines
 from millstream.cli.running import RunName, client_of
+from millstream.errors import Diagnostic, RunError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,17 +20,33 @@ if TYPE_CHECKING:
     from millstream.inspector.client import Client
 
 
+class TapFormat(StrEnum):
+    """How rows are printed."""
+
+    table = "table"
+    json = "json"
+
+
 def tap(
     pipeline: RunName,
     node: Annotated[str, typer.Argument(help="The node whose rows are shown; for a sink those that it receives.", show_default=False)],
+    where: Annotated[str, typer.Option(metavar="EXPR", help="Only rows for which this Spark SQL expression is true.")] = "",
     limit: Annotated[int | None, typer.Option(help="Exit after this many rows.", min=1, show_default=False)] = None,
-    format: Annotated[Format, typer.Option(help="`json` prints one object per row. Default in a pipe.")] = Format.text,
+    format: Annotated[
+        TapFormat | None, typer.Option(help="`json` prints one object per row. Default in a pipe.", show_default=False)
+    ] = None,
 ) -> None:
-    """Show rows of a node of a running pipeline: some rows of about one epoch per second. Ctrl-C ends it; the pipeline goes on."""
-    client, shown = client_of(pipeline), 0
-    sampled = client.post("/api/watch", node=node)["node"]
-    as_json = format is Format.json or not sys.stdout.isatty()
-    for event in _samples(client, sampled):
+    """Show rows of a node of a running pipeline: some rows of about one epoch per second. Ctrl-C ends it; the pipeline goes on.
+
+    `--where` is applied before rows are taken, so that a rare row is found.
+    """
+    client, shown, told_again = client_of(pipeline), 0, False
+    sampled = client.post("/api/watch", node=node, where=where)["node"]
+    as_json = (format or (TapFormat.table if sys.stdout.isatty() else TapFormat.json)) is TapFormat.json
+    for event in _samples(client, sampled, where.strip()):
+        if event["read_again"] and not told_again:
+            narrate(f"rows of `{sampled}` are read again: Spark computes it together with the nodes below it")
+            told_again = True
         if not as_json:
             narrate(f"epoch {event['epoch']} of query `{event['query']}`:")
         rows = event["rows"][: None if limit is None else limit - shown]
@@ -39,14 +57,17 @@ def tap(
     narrate("the run has ended")
 
 
-def _samples(client: Client, node: str) -> Iterator[Any]:
+def _samples(client: Client, node: str, where: str) -> Iterator[Any]:
     """The samples of a node, until the run ends. The wish is repeated, as it lasts for some seconds."""
     was_paused = False
     for name, data in client.events():
         if name == "status":
-            client.post("/api/watch", node=node)
+            client.post("/api/watch", node=node, where=where)
             if data["paused"] and not was_paused:
                 narrate(f"`{data['name']}` is paused: no rows come until `millstream resume`")
             was_paused = data["paused"]
-        elif name == "fact" and data["event"] == "rows_sampled" and data["node"] == node and data.get("rows"):
-            yield data
+        elif name == "fact" and data.get("node") == node and data.get("where", "") == where:
+            if data["event"] == "rows_refused":
+                raise RunError(Diagnostic(data["code"], data["message"], detail=data.get("detail", ""), help=data.get("help", "")))
+            if data["event"] == "rows_sampled" and data.get("rows"):
+                yield data

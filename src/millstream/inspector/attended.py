@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 import uuid
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+
+import pyarrow as pa
 
 from millstream.checkpoint import savepoint
 from millstream.checkpoint.history import History
@@ -14,14 +18,16 @@ from millstream.checkpoint.layout import Checkpoint
 from millstream.checkpoint.savepoint import Copied
 from millstream.clients.storage import is_local, open_storage
 from millstream.errors import Diagnostic, RunError, nearest
+from millstream.inspector.samples import known_schemas, require_samples
 from millstream.observe.gate import Gate
 from millstream.observe.rates import Rates
 from millstream.observe.recorder import Recorder
-from millstream.plan.cutting import cut
+from millstream.observe.watches import MOST
 from millstream.plan.secret_references import secrets_of
 from millstream.plan.settings import RealTime
 from millstream.plan.topology import Topology
 from millstream.secrets import Redactor
+from millstream.sql.check.row_filters import refuse_filter
 
 _PATIENCE = 300.0
 """How long a savepoint waits for running epochs, in seconds."""
@@ -38,6 +44,9 @@ class AttendedRun:
     stopping: threading.Event
     run: str = field(default_factory=lambda: uuid.uuid4().hex[:12])
     began: float = field(default_factory=time.time)
+    process: int = field(default_factory=os.getpid)
+    ended_at: float | None = None
+    """When it ended; None while it runs."""
     ended: threading.Event = field(default_factory=threading.Event)
     """Set when there is nothing more to tell, its failure included."""
     rates: Rates = field(default_factory=Rates)
@@ -98,22 +107,24 @@ class AttendedRun:
         self.recorder.note(f"savepoint in {copied.url}")
         return copied
 
-    def watch(self, name: str) -> str:
-        """Have the rows of a node sampled for some seconds. The node that is sampled: for a sink its input."""
+    def watch(self, name: str, where: str = "") -> str:
+        """Have the rows of a node sampled for some seconds, those that pass a filter. The node that is sampled: for a sink its input."""
         node = self.topology.by_name.get(name)
         if node is None:
             raise RunError(Diagnostic("MS189", f"`{self.name}` has no node `{name}`", help=nearest(name, self.topology.by_name)))
         shown = node.inputs[0] if node.kind == "sink" and node.inputs else name
-        if shown not in self._sampled_nodes:
-            message = f"the rows of `{name}` cannot be shown while the pipeline runs: Spark computes it together with the nodes below it"
-            near = ", ".join(f"`{each}`" for each in sorted(self._sampled_nodes))
-            raise RunError(Diagnostic("MS189", message, help=f"these can be shown: {near}"))
-        self.recorder.watches.ask(shown)
+        require_samples(self.topology, shown)
+        if where and (refused := refuse_filter(where, self.schemas.get(shown))):
+            raise RunError(refused)
+        if not self.recorder.watches.ask(shown, where):
+            message = f"rows are sampled for {MOST} readers or filters already"
+            raise RunError(Diagnostic("MS189", message, help="a wish ends ten seconds after its reader has left: try again then"))
         return shown
 
     @cached_property
-    def _sampled_nodes(self) -> frozenset[str]:
-        return frozenset(node.name for plan in cut(self.topology) for node in (plan.stream_end, *plan.below))
+    def schemas(self) -> Mapping[str, pa.Schema | None]:
+        """The columns of each node, as far as they are known without Spark."""
+        return known_schemas(self.topology, self.checkpoint)
 
     def _require_epochs(self, what: str) -> None:
         if isinstance(self.topology.settings.trigger, RealTime):

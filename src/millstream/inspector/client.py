@@ -71,7 +71,11 @@ class Client:
         except ValueError:
             raise self._silent(f"{answer.status} {text[:200].decode(errors='replace')}") from None
         if isinstance(found, dict) and "errors" in found:
-            raise RunError([Diagnostic(each["code"], each["message"], help=each.get("help") or "") for each in found["errors"]])
+            told = [
+                Diagnostic(each["code"], each["message"], detail=each.get("detail") or "", help=each.get("help") or "")
+                for each in found["errors"]
+            ]
+            raise RunError(told)
         if isinstance(found, dict) and "error" in found:
             raise RunError(Diagnostic("MS187", f"the run of `{self.run.name}` refuses: {found['error']}"))
         return found

@@ -12,7 +12,7 @@ from starlette.types import Receive, Scope, Send
 
 from millstream.inspector.attended import AttendedRun
 from millstream.inspector.documents import as_json, status_document
-from millstream.observe.events import RowsSampled, as_dict
+from millstream.observe.events import PRIVATE, as_dict
 
 _TICK = 0.2
 _ALIVE = 10.0
@@ -42,7 +42,7 @@ class Feed:
             while not leaving.done():
                 ended = self._run.ended.is_set() or self._run.recorder.snapshot().state in _FINAL
                 taken, lost = reader.take()
-                found = [event for event in taken if self._rows or not isinstance(event, RowsSampled)]
+                found = [event for event in taken if self._rows or not isinstance(event, PRIVATE)]
                 if lost:
                     await self._send(send, "lost", {"events": lost})
                 if found:

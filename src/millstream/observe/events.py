@@ -1,6 +1,6 @@
 """What happens in a run, as typed events. A class is one kind of event; its snake-case name is the name of the kind.
 
-Events are plain values without data of users, except `RowsSampled`, which exists only while somebody looks at a node. As JSON an event
+Events are plain values without data of users, except `PRIVATE` ones, which exist only while somebody looks at a node. As JSON an event
 has the version of this format, so that an older history stays readable: within a version, kinds and fields are only added.
 """
 
@@ -169,6 +169,27 @@ class RowsSampled(Event):
     """JSON objects."""
     read_again: bool
     """Whether the epoch's input was read again for it, as the node is above the root of a running query."""
+    where: str = ""
+    """The filter that they passed."""
+    columns: Mapping[str, str] = field(default_factory=dict)
+    """Column → its type in Spark."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowsRefused(Event):
+    """Rows of a node could not be sampled, for those who look at it. It is not kept on disk: its text may contain values of a row."""
+
+    node: str
+    query: str
+    epoch: int
+    where: str = ""
+    code: str
+    message: str
+    detail: str = ""
+    help: str = ""
+
+
+PRIVATE = (RowsSampled, RowsRefused)
 
 
 def kind_of(event: Event | type[Event]) -> str:

@@ -161,6 +161,19 @@ class QueryPlan:
             node = following
         return (*self.above, *joined)
 
+    def steps_to(self, name: str) -> tuple[StreamNode, ...]:
+        """A node of the streaming plan and all nodes above it, from it upwards."""
+        wanted, found = {name}, list[StreamNode]()
+        for node in reversed(self.streamed):
+            if node.name in wanted:
+                found.append(node)
+                wanted.update(node.inputs)
+        return tuple(found)
+
+    def is_handed_over(self, name: str) -> bool:
+        """Whether Spark hands over the rows of a node for each epoch; those of nodes above are parts of its streaming plan."""
+        return name == self.stream_end.name or any(name == node.name for node in self.below if node not in self.streamed)
+
     @cached_property
     def by_name(self) -> dict[str, AnyNode]:
         return {node.name: node for node in (*self.nodes, *self.sinks)}

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cached_property, reduce
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from millstream.checkpoint.layout import OffsetEntry
@@ -88,9 +88,10 @@ class EpochFrames:
             rows = self._dead_letters(rejecting, late_nodes)
             return accepted_rows(self._with_rejects(sink, rows)) if sink.isolates else rows
         name = sink.name if sink.isolates else sink.inputs[0]
-        rows = self.rows(name)
         self._count(name)
-        return rows if sink.isolates else self._last_rows(sink, rows)
+        if sink.isolates:
+            return self.rows(name)
+        return self._last_rows(sink, self._lowering.for_sink(sink, self.rows(name)))
 
     def _last_rows(self, sink: SinkNode, rows: DataFrame) -> DataFrame:
         """The last row of each key, for sinks that want only that row."""
@@ -108,7 +109,7 @@ class EpochFrames:
 
     def for_table(self, table: AnyNode) -> DataFrame:
         """The rows that a dynamic table receives in this epoch."""
-        rows = self.rows(table.name)
+        rows = self._lowering.untraced(self.rows(table.name))
         self._count(table.name)
         return rows
 
@@ -120,14 +121,16 @@ class EpochFrames:
         foreign = [step for step in self._above(node) if functions_of(step.component) or calls_of(step, self._plan.functions)]
         return not foreign and not self._varies(node)
 
-    def sample(self, name: str, count: int) -> list[str] | None:
-        """Some rows of a watched node, as JSON. Call it after the sinks have read theirs: what is kept for it is not computed again. None
-        when no sink has a node below it.
+    @property
+    def session(self) -> SparkSession:
+        """The session of the epoch."""
+        return self._spark
+
+    def held(self, name: str) -> DataFrame | None:
+        """The rows of a watched node. Use them after the sinks have read theirs: what is kept for it is not computed again. None when no
+        sink has a node below it.
         """
-        if name not in self._full:
-            return None
-        row = F.to_json(F.struct("*"), {"ignoreNullFields": "false"})
-        return [found[0] for found in self.rows(name).limit(count).select(row).collect()]
+        return self.rows(name) if name in self._full else None
 
     def count_rejects(self) -> dict[str, int]:
         """Node → rejects that no sink counts: those of nodes that drop them or share a dead-letter sink. Call it after the sinks have
@@ -203,7 +206,7 @@ class EpochFrames:
             node = self._plan.node(name)
             inputs = {parent: self.rows(parent, node) for parent in node.inputs}
             if isinstance(node, SinkNode):
-                frame = self._with_rejects(node, inputs[node.inputs[0]])
+                frame = self._with_rejects(node, self._lowering.for_sink(node, inputs[node.inputs[0]]))
             else:
                 frame = self._lowering.lower(node, inputs, self._spark, self._clock)
             if node.isolates:

@@ -25,6 +25,7 @@ from millstream.engine.epoch.durability import Durability
 from millstream.engine.epoch.frames import EpochFrames
 from millstream.engine.epoch.ledgers import Ledgers
 from millstream.engine.epoch.offsets import begin_of, lost_rows, offsets_of
+from millstream.engine.epoch.samples import Samples
 from millstream.engine.epoch.staged import StagedEpoch, StagedSink, commit_group
 from millstream.engine.epoch.status import FinishedEpoch, LoopStatus, PlannedEpoch, QueryHandle, Repetition
 from millstream.engine.incremental.maintenance import Maintenance
@@ -36,7 +37,6 @@ from millstream.observe import events
 from millstream.observe.facts import EpochFacts, WatermarkFacts
 from millstream.observe.gate import Gate
 from millstream.observe.recorder import Recorder
-from millstream.observe.watches import ROWS
 from millstream.plan.components import BeginsEpochs, EndsAtOffset, Epoch, FillsTable
 from millstream.plan.cutting import QueryPlan
 from millstream.plan.nodes import SinkNode
@@ -69,8 +69,10 @@ class EpochLoop:
     status: LoopStatus = field(default_factory=LoopStatus)
     ledgers: Ledgers = field(init=False)
     durability: Durability = field(init=False)
+    samples: Samples = field(init=False)
 
     def __post_init__(self) -> None:
+        self.samples = Samples(self.lowering, self.query)
         self.durability = Durability(self.checkpoint.storage)
         self.ledgers = Ledgers(self.checkpoint, self.lowering)
 
@@ -100,6 +102,8 @@ class EpochLoop:
         self._require_same_inputs(epoch)
         lost = self._lost_rows(epoch)
         self.durability.sync_plan(number, epoch.entry)
+        if self.lowering.taps is not None:
+            self.lowering.taps.take()  # what a failed attempt has left
         frames = self._frames(epoch, frame)
         try:
             self._fill_tables(epoch, frames)
@@ -114,6 +118,7 @@ class EpochLoop:
                     self.maintenance.write(number, epoch.entry.digest)
                     self.lowering.checkpoint.require_lease()
             self._commit(staged)
+            self._report_traced(number)
             if staged.sinks:  # else the samples would be all that is read
                 self._sample(epoch, frames)
         finally:
@@ -133,7 +138,7 @@ class EpochLoop:
         """Finish an epoch with the functions that it was planned with."""
         if plan.functions != self.lowering.functions:
             register(frame.sparkSession, plan.functions, self.lowering.directory, self.lowering.hidden)
-            self.lowering = self.ledgers.lowering = replace(self.lowering, functions=plan.functions)
+            self.lowering = self.ledgers.lowering = self.samples.lowering = replace(self.lowering, functions=plan.functions)
 
     def _require_same_inputs(self, epoch: PlannedEpoch) -> None:
         """Before an epoch is read again, check that its inputs have not changed."""
@@ -176,7 +181,8 @@ class EpochLoop:
 
     def _frames(self, epoch: PlannedEpoch, frame: DataFrame) -> EpochFrames:
         operators = self._operators if self.watermarks else None
-        watched = self.recorder.watches.due(node.name for node in (epoch.plan.stream_end, *epoch.plan.below))
+        self.status.watched = self.recorder.watches.due({node.name for node in (*epoch.plan.streamed, *epoch.plan.below)})
+        watched = frozenset(each.node for each in self.status.watched)
         return EpochFrames(
             epoch.plan, frame, self.lowering, epoch.number, epoch.entry, epoch.clock, operators, epoch.accepts, self.maintenance, watched
         )
@@ -218,16 +224,21 @@ class EpochLoop:
                 frames.late.refuse()
         return staged
 
+    def _report_traced(self, number: int) -> None:
+        """Pass on when traced records have passed the nodes. A failure here does not fail an epoch that is committed."""
+        if self.lowering.taps is not None:
+            with suppress(Exception):
+                self.recorder.traced.put(self.checkpoint.name, number, self.lowering.taps.take())
+
     def _sample(self, epoch: PlannedEpoch, frames: EpochFrames) -> None:
         """Publish rows of the nodes that somebody watches. A failure here is nobody's but the watcher's."""
-        for name in frames.watched:
+        for watched in self.status.watched:
             begun = time.monotonic()
             with suppress(Exception):
-                rows = frames.sample(name, ROWS)
-                if rows is not None:
-                    query, number = self.checkpoint.name, epoch.number
-                    self.recorder.publish(events.RowsSampled(node=name, query=query, epoch=number, rows=tuple(rows), read_again=False))
-            self.recorder.watches.note(name, time.monotonic() - begun)
+                found = self.samples.take(watched, epoch, frames)
+                if found is not None:
+                    self.recorder.publish(found)
+            self.recorder.watches.note(watched, time.monotonic() - begun, again=not epoch.plan.is_handed_over(watched.node))
 
     def _publish_staged(self, sink: StagedSink, seconds: float) -> None:
         rows, number = sink.staged.rows, sink.epoch.number

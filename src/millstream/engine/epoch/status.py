@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from millstream.checkpoint.layout import OffsetEntry
+from millstream.observe.watches import Watched
 from millstream.plan.cutting import QueryPlan
 
 _START_SECONDS = 60
@@ -86,6 +87,8 @@ class LoopStatus:
     """The last epoch that Spark has committed too, known because the next epoch has begun."""
     last_epoch: int | None = None
     """The epoch after which a bounded input has no more rows."""
+    watched: tuple[Watched, ...] = ()
+    """What is sampled in the running epoch."""
     scans: dict[int, int | None] = field(default_factory=dict)
     """epoch → how often its root was read: the divisor of Spark's own input count"""
 

@@ -221,6 +221,7 @@ class RunningQuery:
         spark = self.run.lowering.spark
         self.loop.watermarks = Watermarks(self.plan, stream.clocks) if stream.clocks else None
         self.loop.maintenance = stream.maintenance
+        self.loop.samples.stream = stream
         writer = for_each_epoch(stream.frame.writeStream.outputMode(self.plan.output_mode), spark, self.loop)
         writer = writer.option("checkpointLocation", self.checkpoint.url).queryName(self.plan.name)
         trigger = trigger_of(self.plan, self.run.settings, self.run.lowering.directory)
