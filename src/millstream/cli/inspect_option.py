@@ -31,7 +31,7 @@ def complete_inspect(arguments: Sequence[str]) -> list[str]:
     return found
 
 
-def inspect_address(text: str | None) -> InspectAddress | None:
+def inspect_address(text: str | None, flag: str = _FLAG) -> InspectAddress | None:
     """The address that is meant. None: no page is wanted."""
     from millstream.plan.run_options import InspectAddress
 
@@ -41,6 +41,6 @@ def inspect_address(text: str | None) -> InspectAddress | None:
         return InspectAddress()
     found = _VALUE.fullmatch(text)
     if found is None or int(found[2]) > 65_535:
-        message = f"`{_FLAG} {text}` is not an address"
-        raise UsageError([Diagnostic("MS188", message, help="`--inspect`, `--inspect 9000` or `--inspect 127.0.0.1:9000`")])
+        message = f"`{flag} {text}` is not an address"
+        raise UsageError([Diagnostic("MS188", message, help=f"`{flag} 9000` or `{flag} 127.0.0.1:9000`")])
     return InspectAddress((found[1] or "127.0.0.1").strip("[]"), int(found[2]))

@@ -7,15 +7,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from millstream.clients.storage import is_local
 from millstream.jvm import local_files
 from millstream.jvm.configuration import is_local as is_local_master
 from millstream.jvm.kept_session import dismiss
 from millstream.jvm.log import Format, JvmLog
 from millstream.jvm.session import Profile, Session, SessionOptions, begin
-from millstream.plan.checkpoint_path import FOLDER
 from millstream.plan.cutting import QueryPlan, cut
-from millstream.plan.run_options import checkpoint_of
+from millstream.plan.run_options import log_folder
 from millstream.plan.topology import Topology
 from millstream.secrets import Secret
 
@@ -37,7 +35,7 @@ def open_session(
     """A session with the plan's settings. Logs go to the checkpoint only for the run that holds its lease; a preview passes no `logs`."""
     dismiss()
     keeps_state = any(query.stateful for query in queries)
-    options = session_options(topology, queries, keeps_state, _log_dir(topology) if logs else None)
+    options = session_options(topology, queries, keeps_state, log_folder(topology) if logs else None)
     return open_with(replace(options, log=JvmLog(log_format, topology.name)), progress, preload)
 
 
@@ -53,7 +51,7 @@ def open_shared(
     topologies = [replace(topology, settings=topology.settings.model_copy(update=own)) for topology in topologies]
     plans = [(topology, cut(topology)) for topology in topologies]
     keeps_state = any(query.stateful for _, queries in plans for query in queries)
-    wanted = [session_options(topology, queries, keeps_state, _log_dir(first)) for topology, queries in plans]
+    wanted = [session_options(topology, queries, keeps_state, log_folder(first)) for topology, queries in plans]
     options = replace(
         wanted[0],
         app_name=first.name,
@@ -116,9 +114,3 @@ def profile_of(topology: Topology, queries: tuple[QueryPlan, ...]) -> Profile:
         return topology.settings.profile
     sources = [node.component for query in queries for node in query.sources]
     return "short" if all(source.bounded and source.small for source in sources) else "long"
-
-
-def _log_dir(topology: Topology) -> Path:
-    url = checkpoint_of(topology)
-    base = Path(url.removeprefix("file://")) if is_local(url) else topology.directory / FOLDER / topology.name
-    return base / "logs"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict
 from functools import cache
@@ -15,6 +16,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from millstream.codes import CODES
 from millstream.errors import MillstreamError
 from millstream.inspector.access import Access
 from millstream.inspector.attended import AttendedRun
@@ -22,6 +24,7 @@ from millstream.inspector.documents import as_json, run_document, status_documen
 from millstream.inspector.exposition import CONTENT_TYPE, exposition
 from millstream.inspector.feed import Feed
 from millstream.inspector.health import Health, health_of
+from millstream.inspector.kept import checkpoint_document, log_document
 from millstream.observe.events import as_dict
 from millstream.plan.run_options import InspectAddress
 
@@ -70,14 +73,16 @@ class _Guarded:
 def _page_routes() -> list[Route]:
     async def show(request: Request) -> Response:
         name = request.url.path.strip("/")
-        return Response(_asset(name or "page.html"), media_type=_PAGE[name])
+        small = "gzip" in request.headers.get("accept-encoding", "")
+        return Response(_asset(name or "page.html", small), headers={"Content-Encoding": "gzip"} if small else None, media_type=_PAGE[name])
 
     return [Route(f"/{name}", show) for name in _PAGE]
 
 
 @cache
-def _asset(name: str) -> bytes:
-    return files("millstream.inspector").joinpath("static", name).read_bytes()
+def _asset(name: str, small: bool) -> bytes:
+    found = files("millstream.inspector").joinpath("static", name).read_bytes()
+    return gzip.compress(found, mtime=0) if small else found
 
 
 class _RunRoutes:
@@ -96,6 +101,9 @@ class _RunRoutes:
             "/api/status": self._status,
             "/api/topology": self._topology,
             "/api/history": self._history,
+            "/api/checkpoint": self._checkpoint,
+            "/api/log": self._log,
+            "/api/codes/{code}": self._explain,
         }
         orders: dict[str, Answer] = {
             f"/api/orders/{name}": getattr(self, f"_{name}") for name in ("stop", "pause", "resume", "savepoint", "page")
@@ -130,7 +138,22 @@ class _RunRoutes:
         return self._json(status_document(self._run))
 
     async def _topology(self, _: Request) -> Response:
-        return self._json(topology_document(self._run.topology))
+        return self._json(await run_in_threadpool(topology_document, self._run))
+
+    async def _checkpoint(self, _: Request) -> Response:
+        return self._json(await run_in_threadpool(checkpoint_document, self._run))
+
+    async def _log(self, request: Request) -> Response:
+        """The log has texts of user code, and so perhaps values of rows: it is for those who may see rows."""
+        if not self._access.is_trusted(request.headers):
+            return JSONResponse({"error": "the token is missing or wrong: send `Authorization: Bearer TOKEN`"}, 401)
+        return self._json(await run_in_threadpool(log_document, self._run))
+
+    async def _explain(self, request: Request) -> Response:
+        """What a code means, as `millstream explain` says it."""
+        code = request.path_params["code"].upper()
+        known = CODES.get(code)
+        return self._json({"code": code, **asdict(known)} if known else {"error": f"there is no code {code}"}, 200 if known else 404)
 
     async def _history(self, _: Request) -> Response:
         return self._json(await run_in_threadpool(self._past))
@@ -158,8 +181,10 @@ class _RunRoutes:
         return self._json(asdict(await run_in_threadpool(self._run.save, folder)))
 
     async def _watch(self, request: Request) -> Response:
-        """Sample the rows of a node for some seconds; they come as events of the node in the answer."""
-        return JSONResponse({"node": self._run.watch(str((await request.json())["node"]))})
+        """Sample the rows of a node for some seconds; they come as events of the node and with the filter in the answer."""
+        asked = await request.json()
+        where = str(asked.get("where") or "").strip()
+        return JSONResponse({"node": await run_in_threadpool(self._run.watch, str(asked["node"]), where), "where": where})
 
     async def _page(self, request: Request) -> Response:
         """Open the page, for somebody who may give orders: the answer is its link with the token."""

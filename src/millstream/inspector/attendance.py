@@ -16,6 +16,7 @@ from millstream.inspector.access import Access, is_loopback
 from millstream.inspector.attended import AttendedRun
 from millstream.inspector.export.lineage import LineagePush
 from millstream.inspector.export.push import MetricsPush
+from millstream.inspector.export.traces import TracesPush
 from millstream.inspector.journal import Journal
 from millstream.inspector.registration import Registration
 from millstream.inspector.server import Server
@@ -49,6 +50,16 @@ def attended(run: AttendedRun, options: RunOptions, environ: Mapping[str, str]) 
 
 
 @contextmanager
+def shown(run: AttendedRun, address: InspectAddress, environ: Mapping[str, str]) -> Iterator[str]:
+    """In the body a page shows a run that has ended. Its link."""
+    attendance = _Attendance(run, environ)
+    try:
+        yield attendance.open_page(address)
+    finally:
+        attendance.close()
+
+
+@contextmanager
 def _reported(run: AttendedRun) -> Iterator[None]:
     """Publish the start and the failures of a run, and write its history."""
     journal = Journal(run)
@@ -72,12 +83,14 @@ class _Attendance:
         self._run, self._environ = run, environ
         self._servers: list[Server] = []
         self._socket, self._page = "", ""
-        self._pushes: list[MetricsPush | LineagePush] = []
+        self._pushes: list[MetricsPush | TracesPush | LineagePush] = []
 
     def push(self, settings: Telemetry) -> None:
         """Report to others from now on, as the settings say."""
         if settings.otlp is not None:
             self._pushes.append(MetricsPush(self._run, settings.otlp))
+            if any(node.options.telemetry.trace is not None for node in self._run.topology.sources):
+                self._pushes.append(TracesPush(self._run, settings.otlp))
         if settings.lineage is not None:
             self._pushes.append(LineagePush(self._run, settings.lineage))
         for each in self._pushes:

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
+import pyarrow as pa
+
 from millstream.inspector.attended import AttendedRun
 from millstream.inspector.health import health_of
 from millstream.observe.facts import Caution, NodeFacts, QueryFacts, Snapshot
 from millstream.observe.metrics import metrics_of
+from millstream.plan import types
 from millstream.plan.cutting import cut
 from millstream.plan.document import node_document
 from millstream.plan.error_policy import dead_letter_sink_of
-from millstream.plan.nodes import AnyNode, TransformNode
+from millstream.plan.nodes import AnyNode, SinkNode, TransformNode
 from millstream.plan.topology import Topology
 from millstream.secrets import redacted
 
@@ -33,8 +35,9 @@ def run_document(run: AttendedRun) -> dict[str, Any]:
     return {
         "name": run.name,
         "run": run.run,
-        "process": os.getpid(),
+        "process": run.process,
         "began": run.began,
+        "ended": run.ended_at,
         "checkpoint": run.checkpoint.storage.url,
         "labels": run.topology.settings.telemetry.labels,
     }
@@ -61,8 +64,9 @@ def status_document(run: AttendedRun) -> dict[str, Any]:
     }
 
 
-def topology_document(topology: Topology) -> dict[str, Any]:
+def topology_document(run: AttendedRun) -> dict[str, Any]:
     """The nodes and edges of a plan, and the queries that run them."""
+    topology, schemas = run.topology, run.schemas
     plans, owners = cut(topology), dict[str, str]()
     for plan in plans:
         for node in (*plan.nodes, *plan.sinks):
@@ -70,7 +74,7 @@ def topology_document(topology: Topology) -> dict[str, Any]:
     owners |= {plan.root.name: plan.name for plan in plans}
     return {
         "name": topology.name,
-        "nodes": [_node(node, owners.get(node.name, "")) for node in topology.ordered()],
+        "nodes": [_node(node, owners.get(node.name, "")) | {"columns": _columns(node, schemas)} for node in topology.ordered()],
         "edges": [edge for node in topology.nodes for edge in _edges(node, topology)],
         "queries": [
             {"name": plan.name, "sources": [node.name for node in plan.sources], "sinks": [node.name for node in plan.sinks]}
@@ -90,7 +94,14 @@ def _node(node: AnyNode, query: str) -> dict[str, Any]:
         "query": query,
         "sql": sql if isinstance(sql, str) else "",
         "options": {name: value for name, value in document.items() if name != "from"},
+        "target": node.component.address_text if isinstance(node, SinkNode) else "",
     }
+
+
+def _columns(node: AnyNode, schemas: Mapping[str, pa.Schema | None]) -> list[dict[str, str]]:
+    """The columns of a node with their types, as far as they are known without Spark; for a sink those that it receives."""
+    schema = schemas.get(node.inputs[0] if node.kind == "sink" and node.inputs else node.name)
+    return [{"name": name, "type": kind} for name, kind in types.columns(schema).items()] if schema is not None else []
 
 
 def _edges(node: AnyNode, topology: Topology) -> list[dict[str, str]]:

@@ -12,7 +12,7 @@ import socket
 import stat
 import tempfile
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -89,7 +89,7 @@ def running(environ: Mapping[str, str]) -> list[Registration]:
 def find(name: str, environ: Mapping[str, str], checkpoint: str = "") -> Registration:
     """The run of a pipeline, by its name or its process; with a checkpoint only the run that uses it."""
     known = running(environ)
-    found = [each for each in known if (each.name == name or str(each.process) == name) and checkpoint in {"", each.checkpoint}]
+    found = matching(name, known, checkpoint)
     if len(found) == 1:
         return found[0]
     if found:
@@ -99,6 +99,11 @@ def find(name: str, environ: Mapping[str, str], checkpoint: str = "") -> Registr
     message = f"no pipeline `{name}`{f' with the checkpoint `{checkpoint}`' if checkpoint else ''} runs here"
     others = nearest(name, [each.name for each in known if each.name != name])
     raise UsageError([Diagnostic("MS187", message, help=others or "`millstream list` shows those that run under your user")])
+
+
+def matching(name: str, known: Iterable[Registration], checkpoint: str = "") -> list[Registration]:
+    """The runs that a name may mean."""
+    return [each for each in known if name in {each.name, str(each.process)} and checkpoint in {"", each.checkpoint}]
 
 
 def _is_own(folder: Path) -> bool:

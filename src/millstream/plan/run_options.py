@@ -6,12 +6,14 @@ import re
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Literal, Protocol
 
+from millstream.clients.storage import is_local
 from millstream.observe.facts import Snapshot
 from millstream.observe.gate import Gate
 from millstream.observe.report import Report
-from millstream.plan.checkpoint_path import default_checkpoint
+from millstream.plan.checkpoint_path import FOLDER, default_checkpoint
 from millstream.plan.topology import Topology
 
 _FLAG = re.compile(r"`--(again|reset|redeliver|accept-change|accept-replay|accept-target)(?: ([^`]+))?`")
@@ -85,3 +87,10 @@ class Engine(Protocol):
 def checkpoint_of(topology: Topology) -> str:
     """The path of a pipeline's checkpoint: from its settings, else next to its file, independent of the working directory."""
     return topology.settings.checkpoint or default_checkpoint(topology)
+
+
+def log_folder(topology: Topology) -> Path:
+    """Where the JVM's log of a run is."""
+    url = checkpoint_of(topology)
+    base = Path(url.removeprefix("file://")) if is_local(url) else topology.directory / FOLDER / topology.name
+    return base / "logs"

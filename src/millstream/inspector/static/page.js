@@ -246,7 +246,8 @@ const model = {
   log: [],
   logKeys: new Set(),
   logVersion: 0,
-  samples: new Map(), // node → rows, newest first
+  samples: new Map(), // node and filter → rows, newest first
+  columns: new Map(), // node → column → its type, of the last sample
   open: "", // the node in the panel
   query: "", // the query whose nodes are shown, others are dimmed
   ordering: new Set(), // orders without an answer
@@ -258,7 +259,7 @@ const model = {
 
 const clock = {
   ahead: 0,
-  now: () => Date.now() / 1000 + clock.ahead,
+  now: () => model.run?.ended ?? Date.now() / 1000 + clock.ahead, // for a run that has ended it stands still
   hear: (at) => {
     const ahead = at - Date.now() / 1000;
     clock.ahead = Math.abs(ahead) > 2 ? ahead : 0;
@@ -302,6 +303,7 @@ function addFact(fact, live) {
   if (fact.event.startsWith("epoch_")) addToEpoch(fact);
   else if (fact.event === "measured") addMeasure(fact);
   else if (fact.event === "rows_sampled") addSample(fact);
+  else if (fact.event === "rows_refused") addRefusal(fact);
   else if (LOGGED.has(fact.event)) addLog(fact);
   if (fact.event === "failed") changed("header", "graph");
 }
@@ -340,9 +342,23 @@ function addMeasure(measure) {
 
 function addSample(fact) {
   const found = (fact.rows ?? []).map((text) => ({ text, epoch: fact.epoch, readAgain: fact.read_again, values: parsedRow(text) }));
+  const wish = wishOf(fact.node, fact.where);
   model.sampleVersion++;
-  model.samples.set(fact.node, [...found, ...(model.samples.get(fact.node) ?? [])].slice(0, ROWS_KEPT));
+  model.samples.set(wish, [...found, ...(model.samples.get(wish) ?? [])].slice(0, ROWS_KEPT));
+  if (fact.columns) model.columns.set(fact.node, fact.columns);
+  if (wish === panel.wish) Object.assign(panel, { message: "", looked: fact.epoch });
   changed("panel");
+}
+
+function addRefusal(fact) {
+  if (wishOf(fact.node, fact.where) === panel.wish) panel.message = refusalText(fact);
+  changed("panel");
+}
+
+const wishOf = (node, where) => `${node}\n${where ?? ""}`;
+
+function refusalText(error) {
+  return [`${error.code}: ${error.message}`, error.detail, error.help].filter(Boolean).join("\n");
 }
 
 /** A row of JSON. Numbers that JavaScript would round stay as they were written. */
@@ -479,7 +495,7 @@ function send(path, values) {
 async function refusalOf(answer) {
   if (answer.status === 401) return model.token ? `The token is not the one of this run. ${linkNeeded()}` : linkNeeded();
   const body = await answer.json().catch(() => ({}));
-  if (body.errors) return body.errors.map((error) => [`${error.code}: ${error.message}`, error.help].filter(Boolean).join("\n")).join("\n");
+  if (body.errors) return body.errors.map(refusalText).join("\n");
   return body.error ?? `the run answered with status ${answer.status}`;
 }
 
@@ -1242,15 +1258,19 @@ const panel = {
   opener: undefined,
   isPaused: false,
   filter: "",
+  where: "",
   isRefused: false,
   sampled: "",
+  wish: "", // what is sampled for it: a node and a filter
+  looked: undefined, // the last epoch that was sampled
   message: "",
   frozen: undefined,
 };
 
 function openPanel(name) {
   panel.opener = document.activeElement;
-  Object.assign(panel, { isPaused: false, filter: "", isRefused: false, sampled: name, message: "", frozen: undefined });
+  Object.assign(panel, { isPaused: false, filter: "", where: "", frozen: undefined });
+  wishFor(name);
   model.open = name;
   buildPanel(nodeOf(name));
   byId("panel").hidden = false;
@@ -1261,6 +1281,11 @@ function openPanel(name) {
   view.nodes.get(name).group.scrollIntoView({ block: "nearest", inline: "nearest" });
   byId("panel-title").focus();
   watch();
+}
+
+/** From now on rows of a node are wanted, with the filter of the panel. */
+function wishFor(name) {
+  Object.assign(panel, { isRefused: false, sampled: name, wish: wishOf(name, panel.where), message: "", looked: undefined });
 }
 
 function closePanel() {
@@ -1298,6 +1323,8 @@ function buildPanel(node) {
     state: element("div"),
     query: element("dl"),
     failures: element("div"),
+    columns: element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Columns" }),
+    letters: element("div"),
     rows: element("div", { role: "region", "aria-labelledby": "rows-title" }),
   };
   panel.parts = parts;
@@ -1327,11 +1354,14 @@ function buildPanel(node) {
     ...(node.query ? [element("h3", {}, "Query"), parts.query] : []),
     element("h3", {}, "Last errors"),
     parts.failures,
+    ...(hasLetters(node) ? [element("h3", {}, "Dead letters"), parts.letters] : []),
     ...(node.sql
       ? [element("h3", {}, "SQL"), element("pre", { tabindex: "0", role: "region", "aria-label": "SQL" }, ...highlighted(node.sql))]
       : []),
     element("h3", {}, "Options"),
     optionsOf(node),
+    element("h3", {}, "Columns"),
+    parts.columns,
     parts.rows,
   ];
   byId("panel").replaceChildren(...sections);
@@ -1355,6 +1385,35 @@ function optionsOf(node) {
   );
 }
 
+/** The columns of a node: those of its rows, else what is known without Spark. */
+function columnsOf(node) {
+  const sampled = model.columns.get(panel.sampled);
+  return sampled ? Object.entries(sampled) : (node.columns ?? []).map((column) => [column.name, column.type]);
+}
+
+function columnTable(columns) {
+  if (!columns.length) return element("p", { class: "muted" }, "not known before rows have been sampled");
+  const head = ["column", "type"].map((text) => element("th", { scope: "col" }, text));
+  const body = columns.map((column) => element("tr", {}, ...column.map((text) => element("td", {}, text))));
+  return element("table", {}, element("thead", {}, element("tr", {}, ...head)), element("tbody", {}, ...body));
+}
+
+const lettersFrom = (node) => model.topology.edges.filter((edge) => edge.from === node.name && edge.kind !== "rows" && edge.kind !== "lookup");
+const lettersTo = (node) => model.topology.edges.filter((edge) => edge.to === node.name && edge.kind !== "rows" && edge.kind !== "lookup");
+const hasLetters = (node) => lettersFrom(node).length + lettersTo(node).length > 0;
+
+/** Where the dead letters of a node are, or from where a sink gets them, with their counts. */
+function lettersOf(node) {
+  const line = (edge, count, other, words) => element("p", {}, `${countText(count)} ${edge.kind} ${words} `, linkTo(other));
+  const target = (name) => (nodeOf(name)?.target ? element("p", { class: "muted" }, nodeOf(name).target) : undefined);
+  const count = (edge) => factsOf(edge.from)[edge.kind === "late" ? "late" : "rejected"];
+  return [
+    ...lettersFrom(node).flatMap((edge) => [line(edge, count(edge), edge.to, "in this run, written to"), target(edge.to)]),
+    ...lettersTo(node).map((edge) => line(edge, count(edge), edge.from, "in this run, of")),
+    ...(lettersTo(node).length ? [target(node.name)] : []),
+  ].filter(Boolean);
+}
+
 function drawPanel() {
   if (!model.open) return;
   const { parts } = panel,
@@ -1373,6 +1432,9 @@ function drawPanel() {
   show(parts.failures, found.map((entry) => entry.at).join(), () =>
     found.length ? found.map(failureShown) : [element("p", { class: "muted" }, "none in this run")],
   );
+  const columns = columnsOf(node);
+  show(parts.columns, JSON.stringify(columns), () => [columnTable(columns)]);
+  if (hasLetters(node)) show(parts.letters, JSON.stringify(lettersFrom(node).concat(lettersTo(node)).map((edge) => factsOf(edge.from))), () => lettersOf(node));
   drawRows(parts, name);
 }
 
@@ -1472,7 +1534,22 @@ function failureShown(entry) {
     ` ${timeText(entry.at)}\n${entry.message}`,
     entry.detail ? `\n${entry.detail}` : undefined,
     entry.help ? element("p", { class: "muted" }, entry.help) : undefined,
+    entry.code ? explanationOf(entry.code) : undefined,
   );
+}
+
+/** What `millstream explain` says of a code, once it is asked for. */
+function explanationOf(code) {
+  const text = element("div", { class: "muted" }, "…");
+  const fill = async () => {
+    try {
+      const { title, why, fix } = await read(`/api/codes/${encodeURIComponent(code)}`);
+      text.replaceChildren(element("p", {}, title), element("p", {}, why), element("p", {}, `What to do: ${fix}`));
+    } catch {
+      setText(text, "the run does not answer");
+    }
+  };
+  return element("details", { toggle: (event) => event.target.open && fill() }, element("summary", {}, `Explain ${code}`), text);
 }
 
 // ---- SQL
@@ -1508,7 +1585,7 @@ function buildRows(parts) {
       "aria-pressed": "false",
       click: () => {
         panel.isPaused = !panel.isPaused;
-        panel.frozen = panel.isPaused ? model.samples.get(panel.sampled) : undefined;
+        panel.frozen = panel.isPaused ? model.samples.get(panel.wish) : undefined;
         pause.setAttribute("aria-pressed", String(panel.isPaused));
         setText(pause, panel.isPaused ? "Go on" : "Pause");
         drawPanel();
@@ -1525,40 +1602,68 @@ function buildRows(parts) {
       drawPanel();
     },
   });
+  const where = element("input", {
+    size: "24",
+    autocomplete: "off",
+    spellcheck: "false",
+    placeholder: "amount > 100",
+    "aria-describedby": "where-note",
+    change: () => {
+      panel.where = where.value.trim();
+      wishFor(panel.sampled);
+      drawPanel();
+      watch();
+    },
+  });
   Object.assign(parts, {
-    rowsText: element("p", { class: "muted", role: "status" }),
-    table: element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Rows" }),
+    rowsText: element("p", { class: "muted message-text", role: "status" }),
+    table: element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Sampled rows" }),
     copied: element("span", { role: "status" }),
   });
   parts.tools = element(
     "div",
     { class: "tools" },
     pause,
-    element("label", {}, "Filter ", filter),
+    element("label", {}, "Search ", filter),
     element("button", { type: "button", click: () => copyRows(parts.copied) }, "Copy as JSON"),
     parts.copied,
   );
-  parts.rows.append(element("h3", { id: "rows-title" }, "Rows"), parts.tools, parts.rowsText, parts.table);
+  parts.where = element(
+    "div",
+    { class: "tools" },
+    element("label", {}, "Filter ", where),
+    element("span", { id: "where-note", class: "muted" }, "Spark SQL, applied before rows are taken; Enter"),
+  );
+  parts.where.hidden = !model.token || hasEnded();
+  parts.again = element("p", { class: "again", hidden: true }, "Read again: Spark computes this node in one piece with those below it, so the offsets of the epoch are read once more.");
+  parts.rows.append(element("h3", { id: "rows-title" }, "Rows"), parts.where, parts.tools, parts.rowsText, parts.again, parts.table);
 }
 
 function shownRows() {
   const wanted = panel.filter.trim().toLowerCase();
-  const rows = (panel.isPaused ? panel.frozen : model.samples.get(panel.sampled)) ?? [];
+  const rows = (panel.isPaused ? panel.frozen : model.samples.get(panel.wish)) ?? [];
   return wanted ? rows.filter((row) => row.text.toLowerCase().includes(wanted)) : rows;
 }
 
 function drawRows(parts, name) {
-  const all = model.samples.get(panel.sampled) ?? [],
+  const all = model.samples.get(panel.wish) ?? [],
     rows = shownRows();
   parts.rows.hidden = !model.canWatch && !all.length;
   parts.tools.hidden = parts.table.hidden = !all.length;
+  parts.again.hidden = !rows.some((row) => row.readAgain);
   const others = panel.sampled === name ? "" : ` They are those of ${panel.sampled}.`;
-  const again = rows.some((row) => row.readAgain) ? " The input of the epoch was read again for them." : "";
-  const none = `no rows have been sampled${model.token ? "" : ". Rows are sampled for those who have the link with the token"}`;
-  setText(parts.rowsText, all.length ? `${plural(rows.length, "row")}, newest first.${others}${again}` : panel.message || none);
-  show(parts.table, `${rows.length} ${panel.isPaused || model.sampleVersion} ${panel.sampled} ${panel.filter}`, () =>
+  setText(parts.rowsText, panel.message || (all.length ? `${plural(rows.length, "row")}, newest first.${others}` : withoutRows()));
+  parts.rowsText.classList.toggle("bad", Boolean(panel.message));
+  show(parts.table, `${rows.length} ${panel.isPaused || model.sampleVersion} ${panel.wish} ${panel.filter}`, () =>
     rows.length ? [rowTable(rows)] : [],
   );
+}
+
+function withoutRows() {
+  if (hasEnded()) return "the run has ended; rows are not kept";
+  if (!model.token) return "no rows have been sampled. Rows are sampled for those who have the link with the token";
+  if (panel.looked !== undefined && panel.where) return `no row of epoch ${panel.looked} passes the filter`;
+  return "no rows have been sampled";
 }
 
 function rowTable(rows) {
@@ -1607,14 +1712,15 @@ function copySelected(text) {
 
 /** Ask for rows of the open node; the server forgets it after some seconds. */
 async function watch() {
-  const name = model.open;
+  const name = model.open,
+    { where } = panel;
   if (!name || !model.token || !model.canWatch || panel.isRefused || model.link !== "live") return;
   try {
-    const { node = name } = await send("/api/watch", { node: name });
-    if (model.open === name) Object.assign(panel, { sampled: node, message: "" });
+    const { node = name } = await send("/api/watch", { node: name, where });
+    if (model.open === name && panel.where === where) Object.assign(panel, { sampled: node, wish: wishOf(node, where) });
   } catch (error) {
     if (error.status === 404) model.canWatch = false;
-    else if (model.open === name && error.status) Object.assign(panel, { isRefused: true, message: error.message });
+    else if (model.open === name && panel.where === where && error.status) Object.assign(panel, { isRefused: true, message: error.message });
   }
   changed("panel");
 }
