@@ -25,7 +25,7 @@ _PAGES = {
         "Expressions, aggregates and windows",
         "Wherever an operator takes an expression, its text in Spark SQL will do as well.",
         """col lit expr func Expr count sum_ avg min_ max_ first last count_distinct collect collect_set median percentile stddev variance
-        top_k approx_count_distinct approx_percentile TumblingWindow SlidingWindow SessionWindow EventTime function""",
+        top_k approx_count_distinct approx_percentile TumblingWindow SlidingWindow SessionWindow EventTime Sampling function""",
     ),
     "process": (
         "Process functions, states and timers",
