@@ -45,3 +45,7 @@ def test_a_condition_is_about_columns_of_the_source() -> None:
 @pytest.mark.parametrize("option", ["{}", "{payload: 3}", "{ratio: 2}", "sometimes", "{where: 'id >'}", "{ratio: 0.1, payload: 9999}"])
 def test_an_option_that_makes_no_sense_is_refused(option: str) -> None:
     assert findings(trace(option))
+
+
+def test_a_word_that_is_not_known_leads_to_both_forms() -> None:
+    assert findings(trace("0.01"))[0][2] == "known: `always`, or a map with `ratio`, `where`, `payload`"

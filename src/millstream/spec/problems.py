@@ -59,12 +59,15 @@ def fields_at(location: tuple[Any, ...], models: list[type[BaseModel]]) -> list[
     """The fields that are allowed at a place inside a block."""
     here = models
     for step in location:
-        inner = [
-            each for model in here for name, info in model.model_fields.items() if step in (name, info.alias) for each in _models_in(info)
-        ]
+        inner = _models_of(step, here)
         chosen = [model for model in here if step in (model.__name__, *get_args(_type_of(model)))]
         here = inner or chosen or here
     return [name for model in here for name in field_names(model)]
+
+
+def _models_of(field: Any, models: list[type[BaseModel]]) -> list[type[BaseModel]]:
+    """The models that a field of one of these takes."""
+    return [each for model in models for name, info in model.model_fields.items() if field in (name, info.alias) for each in _models_in(info)]
 
 
 def _models_in(annotation: Any) -> list[type[BaseModel]]:
@@ -135,9 +138,8 @@ def _diagnostic(
         return _value_error(context.get("error", detail["msg"]), name, what, span)
     if kind == "literal_error":
         options = [option.strip(" '") for option in str(context.get("expected", "")).replace(" or ", ",").split(",")]
-        return Diagnostic(
-            "MS008", f"`{name}` in {what} cannot be {format_value(detail['input'])}", span, help=nearest(str(detail["input"]), options)
-        )
+        help_ = nearest(str(detail["input"]), options) + _or_a_map(place, models)
+        return Diagnostic("MS008", f"`{name}` in {what} cannot be {format_value(detail['input'])}", span, help=help_)
     if kind in {"union_tag_invalid", "union_tag_not_found"}:
         return _wrong_tag(detail, context, place, tree, what)
     got = "" if is_secret_name(name) else f", got {format_value(detail['input'])}"
@@ -163,6 +165,15 @@ def _as_a_map(name: str, given: Any, place: tuple[Any, ...], models: list[type[B
         return f"write `{name}: {{type: {close[0]}}}`"
     needed = [info.alias or field for model in wanted for field, info in model.model_fields.items() if info.is_required()]
     return f"write `{name}: {{{needed[0]}: {given}}}`" if len(wanted) == len(needed) == 1 and isinstance(given, str | int) else ""
+
+
+def _or_a_map(place: tuple[Any, ...], models: list[type[BaseModel]]) -> str:
+    """The other form of an option that takes a word or a map."""
+    here = models
+    for step in place:
+        here = _models_of(step, here)
+    names = [f"`{name}`" for model in here for name in field_names(model)]
+    return f", or a map with {', '.join(names)}" if names else ""
 
 
 def _type_of(model: type[BaseModel]) -> Any:
