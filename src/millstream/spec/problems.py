@@ -67,7 +67,9 @@ def fields_at(location: tuple[Any, ...], models: list[type[BaseModel]]) -> list[
 
 def _models_of(field: Any, models: list[type[BaseModel]]) -> list[type[BaseModel]]:
     """The models that a field of one of these takes."""
-    return [each for model in models for name, info in model.model_fields.items() if field in (name, info.alias) for each in _models_in(info)]
+    return [
+        each for model in models for name, info in model.model_fields.items() if field in (name, info.alias) for each in _models_in(info)
+    ]
 
 
 def _models_in(annotation: Any) -> list[type[BaseModel]]:
