@@ -4,71 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
-from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.inspector.pages import SOON, Attend, Open, epoch, node
 
-from millstream.inspector.attended import AttendedRun
 from millstream.observe import events
-from millstream.observe.facts import EpochFacts, Restart
-
-Attend = Callable[..., tuple[AttendedRun, str]]
-Open = Callable[..., Any]
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
-REFUSAL = "409"
-"""Chromium calls the answer to a refused order an error."""
-SOON = 2_000
-"""Milliseconds in which the page must show what has happened."""
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    driver = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    if CHROMIUM is None:
-        pytest.skip("Chromium is not installed")
-    with driver.sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        yield opened
-        opened.close()
-
-
-@pytest.fixture
-def visit(browser: Any, tmp_path: Path) -> Iterator[Open]:
-    """Open a link. When the test ends there is a picture of each page, and none has had an error."""
-    opened: list[Any] = []
-    errors: list[str] = []
-
-    def go(link: str, width: int = 1280, scheme: str = "light") -> Any:
-        page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
-        page.on("console", lambda message: errors.append(message.text) if message.type == "error" and REFUSAL not in message.text else None)
-        page.on("pageerror", lambda error: errors.append(str(error)))
-        page.set_default_timeout(10_000)
-        page.goto(link)
-        page.wait_for_selector("#health:has-text('running')")
-        opened.append(page)
-        return page
-
-    yield go
-    for number, page in enumerate(opened):
-        page.screenshot(path=tmp_path / f"page-{number}.png", full_page=True)
-        page.close()
-    assert errors == []
-
-
-def node(page: Any, name: str) -> Any:
-    return page.locator(f'#graph [data-node="{name}"]')
-
-
-def epoch(run: AttendedRun, number: int = 0, **facts: Any) -> None:
-    run.recorder.publish(events.EpochPlanned(query="orders", epoch=number, planned_at=0))
-    run.recorder.publish(events.EpochStaged(query="orders", epoch=number, sink="out", seconds=0.1, rows=70))
-    run.recorder.publish(events.EpochCommitted(query="orders", epoch=number, sinks=("out",), seconds=0.1))
-    run.recorder.read("orders", {"orders": 100})
-    run.recorder.epoch(EpochFacts("orders", number, 0.5, {"out": 70}, **{"rejected": {}, "committed": ("out",), **facts}))
+from millstream.observe.facts import Restart
 
 
 def test_the_first_paint_needs_less_than_100_kb(attend: Attend, browser: Any) -> None:

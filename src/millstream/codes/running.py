@@ -30,8 +30,8 @@ RUNNING: dict[str, Code] = {
     "MS189": Code(
         "the rows of this node cannot be shown",
         "Rows are sampled at the nodes that Spark hands over for each epoch. For the nodes above these, the offsets of the epoch are read "
-        "again. That must give the rows that the pipeline had: it is refused above a node that keeps state or returns other rows each time, "
-        "and in real-time mode, which has no epochs. At most 20 nodes and filters are watched at a time.",
+        "again. That must give the rows that the pipeline had: it is refused where a node keeps state or returns other rows each time, and "
+        "in real-time mode, which has no epochs. At most 20 nodes and filters are watched at a time.",
         "Look at a node that the message names, or run `millstream plan` to see the queries of the pipeline.",
     ),
     "MS190": Code(

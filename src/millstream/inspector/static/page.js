@@ -255,6 +255,7 @@ const model = {
   hasPast: false,
   isStopping: false,
   sampleVersion: 0,
+  pressures: new Map(), // node → a hint
 };
 
 const clock = {
@@ -445,8 +446,35 @@ function alertOf(name) {
       mark: "caution",
       text: `epoch ${epoch.number} lasts ${spanText(epoch.seconds)}, usually ${spanText(epoch.median)}`,
     };
+  const pressure = model.pressures.get(name);
+  if (pressure) return { tone: "caution", mark: "caution", text: pressure };
   if (model.waiting.climbs(name, now)) return { tone: "caution", mark: "caution", text: `waiting rows grow: ${shortCount(facts.waiting)}` };
   return undefined;
+}
+
+const BUSY = 0.9;
+
+/** Back-pressure: the epochs of a query fill the last minute, and the rows that wait for it grow all the same. The hint is at the node that
+ * takes most of the epochs' time: a sink by its staging, which computes its rows, or the root for the rest. */
+function pressures() {
+  const found = new Map(),
+    now = clock.now();
+  for (const { name, sources } of model.topology.queries) {
+    const records = recordsOf(name).filter((record) => record.finished?.at > now - 60);
+    if (records.length < 5 || !isWorking(name) || !sources.some((source) => model.waiting.climbs(source, now))) continue;
+    const spent = records.reduce((sum, record) => sum + record.finished.seconds, 0);
+    const busy = spent / Math.max(spent, records.at(-1).finished.at - (records[0].finished.at - records[0].finished.seconds));
+    if (busy < BUSY) continue;
+    const shares = new Map();
+    for (const phase of records.flatMap(phasesOf)) {
+      const place = phase.kind.startsWith("stage") ? phase.name.slice("stage ".length) : name;
+      shares.set(place, (shares.get(place) ?? 0) + phase.seconds / spent);
+    }
+    const [slow, share] = [...shares].reduce((best, each) => (each[1] > best[1] ? each : best));
+    const percent = (part) => `${Math.min(100, Math.round(100 * part))} %`;
+    found.set(slow, `back-pressure: ${percent(share)} of the epochs, which fill ${percent(busy)} of the time`);
+  }
+  return found;
 }
 
 // ---- the server
@@ -933,12 +961,13 @@ function pathBack(from, to) {
 // ---- topology
 
 const MARGIN = 26;
-const view = { zoom: 0, width: 0, height: 0, picture: undefined, nodes: new Map(), rows: new Map() };
+const view = { zoom: 0, width: 0, height: 0, picture: undefined, nodes: new Map(), rows: new Map(), edges: [] };
 
 function buildTopology() {
   const { nodes, edges } = model.topology,
     layout = layOut(nodes, edges);
-  const lines = edges.flatMap((edge) => drawEdge(edge, layout));
+  view.edges = edges.map((edge) => ({ edge, shapes: drawEdge(edge, layout) }));
+  const lines = view.edges.flatMap((each) => each.shapes);
   for (const node of [...nodes].sort((a, b) => compare(layout.places.get(a.name), layout.places.get(b.name))))
     view.nodes.set(node.name, drawNode(node, layout.places.get(node.name)));
   for (const node of nodes) view.rows.set(node.name, listRow(node));
@@ -1067,6 +1096,9 @@ const seriesClass = (index) => `series-${index % 6}`;
 
 function drawNodes() {
   if (!view.picture) return;
+  model.pressures = pressures();
+  for (const { edge, shapes } of view.edges)
+    for (const each of shapes) each.classList.toggle("pressed", edge.kind === "rows" && model.pressures.has(edge.to));
   const wanted = byId("find").value.trim().toLowerCase();
   for (const node of model.topology.nodes) {
     const facts = factsOf(node.name),
@@ -2134,6 +2166,60 @@ function logEntry(entry) {
   );
 }
 
+// ---- the checkpoint, and the log of Spark: read while somebody looks
+
+async function drawKept() {
+  if (!byId("kept").open) return;
+  try {
+    const kept = await read("/api/checkpoint");
+    show(byId("kept-shown"), JSON.stringify(kept), () => keptTables(kept));
+  } catch (error) {
+    if (error.status) setText(byId("kept-shown"), error.message);
+  }
+}
+
+function keptTables({ url, queries }) {
+  const table = (label, head, rows) =>
+    element(
+      "div",
+      { class: "scroll", tabindex: "0", role: "region", "aria-label": label },
+      element(
+        "table",
+        {},
+        element("thead", {}, element("tr", {}, ...head.map((text) => element("th", { scope: "col" }, text)))),
+        element("tbody", {}, ...rows.map((row) => element("tr", {}, ...row.map((text) => element("td", {}, String(text)))))),
+      ),
+    );
+  const epoch = (number) => (number < 0 ? "none" : number);
+  const progress = queries.map((query) => [query.name, epoch(query.planned), epoch(query.committed), query.finished ? query.finished.slice(0, 19) : "–"]);
+  const ledgers = queries.flatMap((query) =>
+    query.sinks.map((sink) => [sink.name, nodeOf(sink.name)?.target || "–", sink.first ?? "–", sink.epoch ?? "none", sink.digest.slice(0, 12) || "–"]),
+  );
+  return [
+    element("p", {}, element("code", {}, url)),
+    table("Queries", ["query", "last planned epoch", "last committed epoch", "read to the end"], progress),
+    element("h3", {}, "Ledgers"),
+    element("p", { class: "muted" }, "The epochs that each target must hold: its own ledger has the last one with this digest, or a later one."),
+    table("Ledgers", ["sink", "target", "first epoch", "last epoch", "digest"], ledgers),
+  ];
+}
+
+async function drawSparkLog() {
+  if (!byId("spark-log").open) return;
+  const place = byId("spark-lines");
+  try {
+    const { path, lines } = await read("/api/log");
+    show(place, `${path}\n${lines.join("\n")}`, () => [
+      element("p", { class: "muted" }, path || "the log is not here: several pipelines share one Spark"),
+      lines.length
+        ? element("pre", { tabindex: "0", role: "region", "aria-label": "Log of Spark and Java" }, lines.join("\n"))
+        : element("p", { class: "muted" }, "no line"),
+    ]);
+  } catch (error) {
+    if (error.status) setText(place, error.message);
+  }
+}
+
 // ---- start
 
 function listen() {
@@ -2145,6 +2231,8 @@ function listen() {
     drawEpochs();
   });
   byId("log-filter").addEventListener("input", drawLog);
+  byId("kept").addEventListener("toggle", drawKept);
+  byId("spark-log").addEventListener("toggle", drawSparkLog);
   byId("more-log").addEventListener("click", () => {
     logLimit += LOG_STEP;
     drawLog();
@@ -2161,4 +2249,5 @@ listen();
 changed("header");
 setInterval(everySecond, 1000);
 setInterval(watch, 5000);
+setInterval(() => hasEnded() || (drawKept(), drawSparkLog()), 5000);
 stayConnected();
