@@ -16,8 +16,8 @@ Open = Callable[..., Any]
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 PICTURES = Path(__file__).parents[2] / ".make" / "screenshots"
-REFUSALS = ("401", "409")
-"""Chromium calls the answer to a refused order an error."""
+REFUSALS = ("401", "409", "ERR_CONNECTION_REFUSED")
+"""Chromium calls it an error when an order is refused, and when a page asks a run that has ended."""
 SOON = 2_000
 """Milliseconds in which the page must show what has happened."""
 

@@ -4,6 +4,7 @@ the checkpoint, Spark's log, and back-pressure.
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -56,6 +57,25 @@ def test_a_filter_is_applied_before_rows_are_taken(attend: Attend, visit: Open) 
     sample(run, '{"id": 2, "value": "rare"}', where="value = 'rare'", epoch=6)
     page.wait_for_selector("[aria-label='Sampled rows'] td:text-is('rare')", timeout=SOON)
     assert page.locator("[aria-label='Sampled rows'] tbody tr").count() == 1
+
+
+def test_rows_can_be_paused_and_copied(attend: Attend, visit: Open) -> None:
+    run, link = attend()
+    page = visit(link)
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    node(page, "big").click()
+    sample(run, '{"id": 1, "value": "a"}')
+    table = page.locator("[aria-label='Sampled rows'] tbody tr")
+    page.wait_for_selector("[aria-label='Sampled rows'] table", timeout=SOON)
+    page.locator("#panel").get_by_role("button", name="Pause").click()
+    sample(run, '{"id": 2, "value": "b"}', epoch=5)
+    page.wait_for_timeout(800)
+    assert table.count() == 1
+    page.locator("#panel").get_by_role("button", name="Copy as JSON").click()
+    page.wait_for_selector("#panel >> text=1 row copied")
+    assert json.loads(page.evaluate("navigator.clipboard.readText()")) == [{"id": 1, "value": "a"}]
+    page.locator("#panel").get_by_role("button", name="Go on").click()
+    assert table.count() == 2
 
 
 def test_a_mistake_in_the_filter_is_marked(attend: Attend, visit: Open) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,6 +14,7 @@ import typer
 from millstream.cli.inspect_option import inspect_address
 from millstream.cli.output import narrate
 from millstream.cli.running import client_of, wanted_run
+from millstream.errors import UsageError
 
 if TYPE_CHECKING:
     from millstream.plan.run_options import InspectAddress
@@ -38,10 +40,22 @@ def inspect(
     address = inspect_address(at, "--at")
     assert address is not None
     name, environ, checkpoint = wanted_run(pipeline)
-    if checkpoint and not matching(name, running(environ), checkpoint):
-        _show_past(Path(pipeline), address)
-        return
+    if not matching(name, running(environ), checkpoint):
+        if checkpoint:
+            _show_past(Path(pipeline), address)
+            return
+        _refuse(pipeline)
     print(client_of(pipeline).order("page", host=address.host, port=str(address.port))["url"])
+
+
+def _refuse(pipeline: str) -> None:
+    """No pipeline of this name runs."""
+    try:
+        client_of(pipeline)
+    except UsageError as error:
+        shown = "the page of its last run is shown if you name its file: `millstream inspect FILE`"
+        found = error.diagnostics[0]
+        raise UsageError(replace(found, help=f"{found.help}; {shown}" if found.help else shown)) from None
 
 
 def _show_past(pipeline: Path, address: InspectAddress) -> None:

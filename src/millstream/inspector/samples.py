@@ -10,6 +10,7 @@ from millstream.checkpoint.layout import Checkpoint
 from millstream.errors import Diagnostic, RunError
 from millstream.plan import types
 from millstream.plan.cutting import QueryPlan, cut
+from millstream.plan.nodes import AnyNode, SinkNode
 from millstream.plan.schemas import propagate
 from millstream.plan.settings import RealTime
 from millstream.plan.topology import Topology
@@ -25,7 +26,7 @@ def require_samples(topology: Topology, name: str) -> None:
         return
     near = ", ".join(f"`{each}`" for each in sorted({node.name for plan in plans for node in plan.nodes if plan.is_handed_over(node.name)}))
     plan = next((plan for plan in plans if any(node.name == name for node in plan.streamed)), None)
-    why = _why_not_again(name, plan) if plan is not None else "no query hands over its rows"
+    why = _why_not_again(name, plan) if plan is not None else _why_never(topology.node(name))
     if why:
         raise RunError(Diagnostic("MS189", f"the rows of `{name}` cannot be shown while the pipeline runs: {why}", help=f"try {near}"))
 
@@ -35,6 +36,13 @@ def known_schemas(topology: Topology, checkpoint: Checkpoint) -> dict[str, pa.Sc
     pinned = {node.name: checkpoint.node(node.name).read("schema.json") for node in topology.sources if node.component.output() is None}
     found = {name: types.schema(json.loads(text)) for name, text in pinned.items() if text is not None}
     return propagate(topology, found)
+
+
+def _why_never(node: AnyNode) -> str:
+    if isinstance(node, SinkNode):
+        place = f" (`{node.component.address_text}`)" if node.component.address_text else ""
+        return f"it receives dead letters, which are in its target{place}"
+    return "it is no part of a query"
 
 
 def _why_not_again(name: str, plan: QueryPlan) -> str:

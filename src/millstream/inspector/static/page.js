@@ -447,7 +447,7 @@ function alertOf(name) {
       text: `epoch ${epoch.number} lasts ${spanText(epoch.seconds)}, usually ${spanText(epoch.median)}`,
     };
   const pressure = model.pressures.get(name);
-  if (pressure) return { tone: "caution", mark: "caution", text: pressure };
+  if (pressure) return { tone: "caution", mark: "caution", ...pressure };
   if (model.waiting.climbs(name, now)) return { tone: "caution", mark: "caution", text: `waiting rows grow: ${shortCount(facts.waiting)}` };
   return undefined;
 }
@@ -472,7 +472,8 @@ function pressures() {
     }
     const [slow, share] = [...shares].reduce((best, each) => (each[1] > best[1] ? each : best));
     const percent = (part) => `${Math.min(100, Math.round(100 * part))} %`;
-    found.set(slow, `back-pressure: ${percent(share)} of the epochs, which fill ${percent(busy)} of the time`);
+    const more = `The epochs of ${name} fill ${percent(busy)} of the time, and more and more rows wait. This node takes ${percent(share)} of an epoch.`;
+    found.set(slow, { text: `back-pressure: ${percent(share)} of epochs`, more });
   }
   return found;
 }
@@ -1380,6 +1381,7 @@ function buildPanel(node) {
       (edge) => edge.to,
     ),
     parts.alert,
+    parts.rows,
     element("h3", {}, "Facts"),
     parts.facts,
     parts.state,
@@ -1394,7 +1396,6 @@ function buildPanel(node) {
     optionsOf(node),
     element("h3", {}, "Columns"),
     parts.columns,
-    parts.rows,
   ];
   byId("panel").replaceChildren(...sections);
   buildRows(parts);
@@ -1455,7 +1456,8 @@ function drawPanel() {
     alert = alertOf(name);
   parts.alert.hidden = !alert;
   parts.alert.className = `message ${alert?.tone}`;
-  show(parts.alert, alert ? alert.mark + alert.text : "", () => (alert ? [mark(alert.mark), ` ${alert.text}`] : []));
+  const alertText = [alert?.text, alert?.more].filter(Boolean).join("\n");
+  show(parts.alert, alert ? alert.mark + alertText : "", () => (alert ? [mark(alert.mark), ` ${alertText}`] : []));
   fillFacts(parts.facts, countsOf(node, facts));
   const operators = facts.state?.operators ?? [];
   show(parts.state, JSON.stringify(operators), () => (operators.length ? operatorTable(operators) : []));
@@ -1700,7 +1702,8 @@ function withoutRows() {
 
 function rowTable(rows) {
   const columns = [...new Set(rows.flatMap((row) => Object.keys(row.values)))];
-  const cell = (row, column) => (Object.hasOwn(row.values, column) ? valueCell(row.values[column]) : element("td"));
+  const types = model.columns.get(panel.sampled) ?? {};
+  const cell = (row, column) => (Object.hasOwn(row.values, column) ? valueCell(row.values[column], types[column]) : element("td"));
   return element(
     "table",
     {},
@@ -1715,9 +1718,11 @@ function rowTable(rows) {
   );
 }
 
-function valueCell(value) {
+const NUMERIC = /^(tinyint|smallint|int|bigint|float|double|decimal)/;
+
+function valueCell(value, type = "") {
   if (value === null) return element("td", { class: "unknown" }, "null");
-  return element("td", typeof value === "number" ? { class: "right" } : {}, typeof value === "string" ? value : JSON.stringify(value));
+  return element("td", typeof value === "number" || NUMERIC.test(type) ? { class: "right" } : {}, typeof value === "string" ? value : JSON.stringify(value));
 }
 
 async function copyRows(place) {
@@ -2210,7 +2215,7 @@ async function drawSparkLog() {
   try {
     const { path, lines } = await read("/api/log");
     show(place, `${path}\n${lines.join("\n")}`, () => [
-      element("p", { class: "muted" }, path || "the log is not here: several pipelines share one Spark"),
+      element("p", { class: "muted" }, path || "not in the folder of this checkpoint: pipelines that share one Spark have their log with the first of them"),
       lines.length
         ? element("pre", { tabindex: "0", role: "region", "aria-label": "Log of Spark and Java" }, lines.join("\n"))
         : element("p", { class: "muted" }, "no line"),
