@@ -27,7 +27,7 @@ def main(words: Sequence[str]) -> None:
     except ProfileError as error:
         sys.exit(f"error: {error}")
     except MillstreamError as error:
-        sys.exit("\n".join(f"error: {each.code}: {each.message}{f'; {each.help}' if each.help else ''}" for each in error.diagnostics))
+        sys.exit(str(error))
     print(found)
 
 
@@ -48,6 +48,9 @@ def _options(words: Sequence[str]) -> argparse.Namespace:
         parser.error("--svg, --folded and --checkpoint are for one pipeline")
     if options.epochs < 1 or options.warm < 0:
         parser.error("--epochs must be at least 1, and --warm at least 0")
+    for written in (options.svg, options.folded):
+        if written is not None and not written.absolute().parent.is_dir():
+            parser.error(f"there is no folder `{written.parent}`")
     return options
 
 
@@ -56,10 +59,14 @@ def _one(options: argparse.Namespace) -> str:
         raise ProfileError(f"there is no file `{options.pipeline}`")
     from bench.profiling.run import open_for_profiling, profile
     from bench.profiling.table import as_dict, as_text
+    from millstream.plan.settings import RealTime
     from millstream.spec.loader import load
 
     flags = {"checkpoint": options.checkpoint} if options.checkpoint else {}
     topology = load(options.pipeline, environ=os.environ, flags=flags).require()
+    if isinstance(topology.settings.trigger, RealTime):
+        raise ProfileError("a pipeline in real-time mode has no epochs that could be measured: leave `trigger` out, or name another one")
+    print(f"profiling `{topology.name}`: {options.warm} + {options.epochs} epochs, unless its input ends; Ctrl-C ends it", file=sys.stderr)
     with open_for_profiling(topology) as session:
         sampled = bool(options.svg or options.folded)
         taken = profile(topology, session, options.epochs, options.warm, samples=sampled, stop=_stop_on_interrupt())
@@ -90,7 +97,7 @@ def _shown(found: Mapping[str, Any], format_: str) -> str:
 def _nothing(seen: int, warm: int) -> str:
     if seen:
         return f"only {seen} epochs ran, and the first {warm} are left out: use a smaller --warm, or more input"
-    return "no epoch ran: the input had no rows, the pipeline's checkpoint says that it is done (see --checkpoint), or it runs in real time"
+    return "no epoch ran: the input had no rows, or the pipeline's checkpoint says that it is done (see --checkpoint)"
 
 
 def _stop_on_interrupt() -> threading.Event:

@@ -55,4 +55,4 @@ def test_a_guarantee_that_nobody_chose_is_told() -> None:
 @pytest.mark.parametrize("every", ["1s", "0s"])
 def test_too_short_an_epoch_is_refused(every: str) -> None:
     loaded = loads(TEXT.format(source="", transform=PLAIN, sink=KAFKA, more="").replace("real_time", f"real_time, every: {every}"))
-    assert any("at most every 5 s" in error.message for error in loaded.errors)
+    assert any("at least `5s`" in error.message for error in loaded.errors)

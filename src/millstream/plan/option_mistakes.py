@@ -33,6 +33,13 @@ WANTED = {
     "callable_type": "a function",
 }
 """Kind of a wrong value → what is wanted."""
+_COMMON = {
+    "primary_key": "`from_source(…, primary_key=…)` or `.to(…, primary_key=…)`",
+    "on_error": "`from_source(…, on_error=…)` or `.to(…, on_error=…)`",
+    "event_time": "`from_source(…, event_time=…)` or `.with_event_time(…)`",
+    "trace": "`from_source(…, trace=…)`",
+}
+"""Options of nodes, which components do not have."""
 _LIMITS = {"greater_than": ("gt", "greater than"), "greater_than_equal": ("ge", "at least")}
 _LIMITS |= {"less_than": ("lt", "less than"), "less_than_equal": ("le", "at most")}
 
@@ -86,7 +93,8 @@ def _near(detail: ErrorDetails, known: list[str]) -> Iterator[str]:
 def _diagnostic(detail: ErrorDetails, name: str, known: list[str], what: str) -> Diagnostic:
     kind, context = detail["type"], detail.get("ctx") or {}
     if kind == "extra_forbidden" and name not in known:
-        return Diagnostic("MS006", f"unknown option `{name}` of {what}", help=nearest(name, known))
+        help_ = f"`{name}` is given where it is used: {_COMMON[name]}" if name in _COMMON else nearest(name, known)
+        return Diagnostic("MS006", f"unknown option `{name}` of {what}", help=help_)
     if kind == "missing" and len(detail["loc"]) == 1:
         return Diagnostic("MS007", f"{what} needs `{name}`")
     option = f"`{name}` of {what}" if name else what

@@ -21,7 +21,7 @@ class _Block(BaseModel):
 
 def _not_too_short(every: Duration) -> Duration:
     if every.milliseconds < _SHORTEST_MS:
-        raise ValueError(f"real-time mode writes progress at most every {_SHORTEST_MS // 1000} s")
+        raise ValueError(f"real-time mode needs at least `{_SHORTEST_MS // 1000}s`")
     return every
 
 

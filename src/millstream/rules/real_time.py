@@ -24,11 +24,12 @@ def real_time_is_possible(topology: Topology, schemas: Schemas) -> Iterator[Diag
     if not isinstance(topology.settings.trigger, RealTime):
         return
     for plan in queries_of(topology, schemas):
-        refused = next(_reasons(plan, topology), None)
-        if refused is not None:
-            node, reason = refused
+        refused: dict[str, tuple[AnyNode, str]] = {}
+        for node, reason in _reasons(plan, topology):
+            refused.setdefault(node.name, (node, reason))
+        for node, reason in refused.values():
             yield Diagnostic("MS075", f"real-time mode is not possible: {reason}", node.span, help=_HELP, node=node.name)
-        else:
+        if not refused:
             yield from _weaker(plan.sinks[0])
 
 

@@ -130,7 +130,8 @@ def _diagnostic(
         inside = f"`{place[-2]}` of {what}" if len(detail["loc"]) > 1 and len(place) > 1 else what
         return unknown_field(name, inside, locate(tree, place, key=True), fields_at(detail["loc"][:-1], models), needed)
     if kind == "missing":
-        return Diagnostic("MS007", f"{what} needs `{name}`", locate(tree, place[:-1], key=True))
+        owner = f"`{place[-2]}` in {what}" if len(place) > 1 and isinstance(place[-2], str) else what
+        return Diagnostic("MS007", f"{owner} needs `{name}`", locate(tree, place[:-1], key=True))
     span = locate(tree, place)
     if kind == "expression":
         return _not_an_expression(str(detail["input"]), place, tree, f"`{name}` in {what}")
@@ -195,5 +196,5 @@ def _wrong_tag(detail: ErrorDetails, context: dict[str, Any], place: tuple[Any, 
 
 
 def format_value(value: Any) -> str:
-    text = str(value)
+    text = str(value).lower() if isinstance(value, bool) else str(value)
     return f"`{text[:40]}…`" if len(text) > 40 else f"`{text}`"

@@ -10,8 +10,13 @@ from millstream.plan.components.failure import Failure
 _TOO_LARGE = "raise `max_message_size` and the topic's `max.message.bytes`; or `on_error: drop` or `{dead_letter: SINK}` for such rows"
 
 
-def recognise_source(failure: str) -> Failure | None:
-    """Lost messages, a deleted topic, and missing permissions."""
+_OUTAGE = re.compile(r"kafka\.common\.errors\.(?:Timeout|Disconnect)Exception([^\n]*)")
+_READING = re.compile(r"before the position for partition|KafkaOffsetReader|KafkaDataConsumer|InternalKafkaConsumer")
+"""Only a source reads positions and offsets."""
+
+
+def recognise_source(failure: str, address: str) -> Failure | None:
+    """Lost messages, a deleted topic, missing permissions, and brokers that do not answer."""
     if "KAFKA_DATA_LOSS" in failure or "Some data may have been lost" in failure:
         said = re.search(r"\[KAFKA_DATA_LOSS\S*\]\s*([^\n]*?)(?:\s*SQLSTATE|\n|$)", failure)
         help_ = "`on_data_loss: continue` continues with the remaining messages"
@@ -24,13 +29,18 @@ def recognise_source(failure: str) -> Failure | None:
         return Failure("MS091", "a topic that {node} reads no longer exists", help="it may have been deleted while the pipeline ran")
     if is_malformed(failure):
         return Failure("MS062", "a message of {node} does not fit its format or schema", "schema", help=ADVICE)
-    return recognise_outage(failure)
+    said = _OUTAGE.search(failure)
+    if said is None:
+        return None
+    message = f"Kafka at `{address}` does not answer, so {{node}} cannot be read"
+    return Failure("MS090", message, detail=said[1].strip(" :"), help="see that its brokers run and can be reached", temporary=True)
 
 
 def recognise_outage(failure: str) -> Failure | None:
-    """A broker that does not answer."""
-    said = re.search(r"kafka\.common\.errors\.(?:Timeout|Disconnect)Exception[^\n]*", failure)
-    return Failure("MS069", f"{{node}} had a temporary failure: {said[0]}", temporary=True) if said else None
+    """A broker that does not answer a sink."""
+    said = _OUTAGE.search(failure)
+    own = said is not None and not _READING.search(failure)
+    return Failure("MS069", f"{{node}} had a temporary failure: {said[0]}", temporary=True) if said and own else None
 
 
 def refusal_help(code: str) -> str:

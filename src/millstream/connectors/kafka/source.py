@@ -102,7 +102,7 @@ class KafkaSource(KafkaSourceOptions, Source):
         return tuple(Dataset.of_topic(self.bootstrap_servers, topic) for topic in self.named_topics or [str(self.pattern)])
 
     def recognise(self, failure: str) -> Failure | None:
-        return recognise_source(failure)
+        return recognise_source(failure, self.bootstrap_servers)
 
     def open(self, context: NodeContext) -> KafkaSourceRun:
         return KafkaSourceRun(self, context)

@@ -26,6 +26,8 @@ connection, and the broker answers in order: behind a fetch that waits for new m
 task. Nothing polls in between: tasks fetch only messages that are known to exist."""
 _REAL_TIME_WAIT_MS = "20"
 """As above. A task in real-time mode does poll all the time, and only the end of an epoch waits."""
+_TIMEOUTS = {"request.timeout.ms": "10000", "default.api.timeout.ms": "15000"}
+"""How long brokers may be silent until the query fails and restarts. Kafka's default is a minute, which Spark repeats in silence."""
 
 
 def spark_options(source: KafkaSource, context: NodeContext) -> dict[str, str]:
@@ -34,7 +36,10 @@ def spark_options(source: KafkaSource, context: NodeContext) -> dict[str, str]:
     chosen = {"subscribePattern": source.pattern} if source.pattern else {"subscribe": source.topic or ",".join(source.topics)}
     options = {"failOnDataLoss": str(source.on_data_loss == "fail").lower(), "kafka.isolation.level": "read_committed", **chosen}
     options["kafka.fetch.max.wait.ms"] = wait
-    options |= {f"kafka.{name}": value for name, value in {**source.consumer, **source.client()}.items()}
+    options["fetchOffset.numRetries"] = "1"  # the query restarts as `settings.restart` says
+    given = {**source.consumer, **source.client()}
+    timeouts = {} if _TIMEOUTS.keys() & given.keys() else _TIMEOUTS  # Kafka wants them to fit each other
+    options |= {f"kafka.{name}": value for name, value in {**timeouts, **given}.items()}
     if source.include_metadata or source.filter or source.operation_header or source.trace_context or context.traced:
         options["includeHeaders"] = "true"
     return options
