@@ -45,6 +45,10 @@ class Watches:
     """The wishes of all who watch. It is thread-safe."""
 
     _wishes: dict[Watched, _Wish] = field(default_factory=dict)
+    _held: dict[str, frozenset[str]] = field(default_factory=dict)
+    """Query → the nodes whose rows it holds"""
+    _above: dict[str, frozenset[str]] = field(default_factory=dict)
+    """Query → the nodes that it would have to read again"""
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def ask(self, node: str, where: str = "") -> bool:
@@ -57,14 +61,29 @@ class Watches:
             self._wishes.setdefault(watched, _Wish(0.0)).until = now + KEPT
             return True
 
-    def due(self, nodes: Collection[str]) -> tuple[Watched, ...]:
-        """The wishes about these nodes for which rows should be sampled now."""
+    def offer(self, query: str, held: Collection[str], above: Collection[str]) -> None:
+        """Note whose rows a running query can show. A node of several queries is shown by one, if possible by one that holds its rows."""
+        with self._lock:
+            self._held[query], self._above[query] = frozenset(held), frozenset(above)
+
+    def withdraw(self, query: str) -> None:
+        """Note that a query does not run."""
+        with self._lock:
+            self._held.pop(query, None)
+            self._above.pop(query, None)
+
+    def due(self, query: str) -> tuple[Watched, ...]:
+        """The wishes for which a query should sample rows now."""
         if not self._wishes:  # the usual case costs nothing
             return ()
         now = time.monotonic()
         with self._lock:
             self._forget(now)
-            return tuple(watched for watched, wish in self._wishes.items() if watched.node in nodes and now >= wish.due)
+            return tuple(watched for watched, wish in self._wishes.items() if now >= wish.due and self._shows(watched.node) == query)
+
+    def _shows(self, node: str) -> str:
+        """The query that shows a node."""
+        return next((query for offers in (self._held, self._above) for query, nodes in offers.items() if node in nodes), "")
 
     def note(self, watched: Watched, seconds: float, *, again: bool = False) -> None:
         """Note that rows have been sampled, and how long that took."""

@@ -181,7 +181,7 @@ class EpochLoop:
 
     def _frames(self, epoch: PlannedEpoch, frame: DataFrame) -> EpochFrames:
         operators = self._operators if self.watermarks else None
-        self.status.watched = self.recorder.watches.due({node.name for node in (*epoch.plan.streamed, *epoch.plan.below)})
+        self.status.watched = self.recorder.watches.due(epoch.plan.name)
         watched = frozenset(each.node for each in self.status.watched)
         return EpochFrames(
             epoch.plan, frame, self.lowering, epoch.number, epoch.entry, epoch.clock, operators, epoch.accepts, self.maintenance, watched

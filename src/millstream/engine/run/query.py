@@ -222,6 +222,8 @@ class RunningQuery:
         self.loop.watermarks = Watermarks(self.plan, stream.clocks) if stream.clocks else None
         self.loop.maintenance = stream.maintenance
         self.loop.samples.stream = stream
+        held = {node.name for node in self.plan.nodes if self.plan.is_handed_over(node.name)}
+        self.run.recorder.watches.offer(self.plan.name, held, {node.name for node in self.plan.streamed} - held)
         writer = for_each_epoch(stream.frame.writeStream.outputMode(self.plan.output_mode), spark, self.loop)
         writer = writer.option("checkpointLocation", self.checkpoint.url).queryName(self.plan.name)
         trigger = trigger_of(self.plan, self.run.settings, self.run.lowering.directory)
@@ -353,8 +355,10 @@ class RunningQuery:
             self.run.checkpoint.finish(self.plan.name, datetime.now(UTC).isoformat(timespec="seconds"))
 
     def _release(self) -> None:
+        self.run.recorder.watches.withdraw(self.plan.name)
         if self.loop is not None:
             self.loop.query.clear()
+            self.loop.samples.stream = None
             if self.loop.maintenance is not None:
                 with suppress(Exception):  # a dead JVM holds nothing
                     if warning := self.loop.maintenance.close():
