@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from millstream.observe import watches as module
-from millstream.observe.watches import KEPT, LONGEST, LONGEST_AGAIN, MOST, PAUSE, SHARE, Watched, Watches
+from millstream.observe.watches import KEPT, LONGEST, LONGEST_AT_FIRST, MOST, PAUSE, SHARE, Watched, Watches
 
 QUERY = "q"
 
@@ -32,15 +32,12 @@ def test_a_node_is_due_when_somebody_has_asked_and_for_a_while(clock: list[float
     assert watches.due(QUERY) == ()
 
 
-@pytest.mark.parametrize(
-    ("seconds", "again", "pause"),
-    [(0.001, False, PAUSE), (0.04, False, 0.04 / SHARE), (1.0, False, LONGEST), (1.0, True, 1.0 / SHARE), (9.0, True, LONGEST_AGAIN)],
-)
-def test_samples_take_a_small_share_of_the_time(clock: list[float], seconds: float, again: bool, pause: float) -> None:
+@pytest.mark.parametrize(("seconds", "pause"), [(0.001, PAUSE), (0.04, 0.04 / SHARE), (1.0, 1.0 / SHARE), (9.0, LONGEST)])
+def test_samples_take_a_small_share_of_the_time(clock: list[float], seconds: float, pause: float) -> None:
     watches = offered()
     watches.ask("a")
     for _ in range(2):
-        watches.note(Watched("a"), seconds, again=again)
+        watches.note(Watched("a"), seconds)
     until = clock[0] + pause - 0.1
     while clock[0] < until:  # who watches asks again before the wish ends
         clock[0] = min(clock[0] + KEPT / 2, until)
@@ -54,8 +51,8 @@ def test_the_first_sample_does_not_keep_the_second_one_waiting(clock: list[float
     """It is slow, as Spark compiles its code."""
     watches = offered()
     watches.ask("a")
-    watches.note(Watched("a"), 3.0, again=True)
-    clock[0] += LONGEST + 0.1
+    watches.note(Watched("a"), 3.0)
+    clock[0] += LONGEST_AT_FIRST + 0.1
     assert watches.due(QUERY) == (Watched("a"),)
 
 

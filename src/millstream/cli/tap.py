@@ -36,7 +36,7 @@ def tap(
         TapFormat | None, typer.Option(help="`json` prints one object per row. Default in a pipe.", show_default=False)
     ] = None,
 ) -> None:
-    """Show rows of a node of a running pipeline: some rows of about one epoch per second. Ctrl-C ends it; the pipeline goes on.
+    """Show rows of a node of a running pipeline: some rows of one epoch per second at most. Ctrl-C ends it; the pipeline goes on.
 
     `--where` is applied before rows are taken, so that a rare row is found.
     """

@@ -128,6 +128,8 @@ class _Attendance:
         for push in self._pushes:
             push.close()
         for server in self._servers:
+            server.begin_closing()
+        for server in self._servers:
             server.close()
         if self._socket:
             registration.forget(self._socket)

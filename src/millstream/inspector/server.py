@@ -43,15 +43,21 @@ class Server:
 
     def close(self) -> None:
         """End it. Open connections have a second to send what is left."""
-        self._closing = True
-        if self._server is not None:
-            self._server.should_exit = True
-        self._wake[0].send(b"x")
+        self.begin_closing()
         if self._thread is not None:
             self._thread.join(_SECONDS)
         for each in (self.listener, *self._wake):
             with suppress(OSError):
                 each.close()
+
+    def begin_closing(self) -> None:
+        """Several servers end at the same time."""
+        if self._closing:
+            return
+        self._closing = True
+        if self._server is not None:
+            self._server.should_exit = True
+        self._wake[0].send(b"x")
 
     def _serve(self) -> None:
         with selectors.DefaultSelector() as waiting:

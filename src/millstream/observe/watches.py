@@ -16,10 +16,9 @@ PAUSE = 1.0
 """The shortest time between two samples for a wish, in seconds."""
 SHARE = 0.02
 """The most of the time that all samples may take, as long as the pause between two for a wish stays below `LONGEST`."""
-LONGEST = 5.0
-LONGEST_AGAIN = 60.0
-"""The same for samples that cost more than a look at rows that are held: a filter runs over all of them, or the input is read again. The
-first of them is slow, as Spark compiles its code: it counts as the others do."""
+LONGEST = 60.0
+LONGEST_AT_FIRST = 5.0
+"""The same after the first sample for a wish, which is slow: Spark compiles its code."""
 ROWS = 20
 MOST = 20
 """Wishes at a time."""
@@ -37,7 +36,7 @@ class Watched(NamedTuple):
 class _Wish:
     until: float
     due: float = 0.0
-    samples: int = 0
+    was_sampled: bool = False
 
 
 @dataclass(slots=True)
@@ -85,14 +84,13 @@ class Watches:
         """The query that shows a node."""
         return next((query for offers in (self._held, self._above) for query, nodes in offers.items() if node in nodes), "")
 
-    def note(self, watched: Watched, seconds: float, *, again: bool = False) -> None:
-        """Note that rows have been sampled, and how long that took."""
+    def note(self, watched: Watched, seconds: float) -> None:
+        """Note that rows have been sampled, and how much longer the epoch took for it."""
         with self._lock:
             wish = self._wishes.get(watched)
             if wish is not None:
-                wish.samples += 1
-                longest = LONGEST_AGAIN if (again or watched.where) and wish.samples > 1 else LONGEST
-                wish.due = time.monotonic() + min(max(PAUSE, seconds * len(self._wishes) / SHARE), longest)
+                longest = LONGEST if wish.was_sampled else LONGEST_AT_FIRST
+                wish.due, wish.was_sampled = time.monotonic() + min(max(PAUSE, seconds * len(self._wishes) / SHARE), longest), True
 
     def _forget(self, now: float) -> None:
         self._wishes = {watched: wish for watched, wish in self._wishes.items() if wish.until > now}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -89,6 +90,8 @@ class LoopStatus:
     """The epoch after which a bounded input has no more rows."""
     watched: tuple[Watched, ...] = ()
     """What is sampled in the running epoch."""
+    usual: deque[float] = field(default_factory=lambda: deque(maxlen=9))
+    """The seconds of the last epochs in which nothing was sampled."""
     scans: dict[int, int | None] = field(default_factory=dict)
     """epoch → how often its root was read: the divisor of Spark's own input count"""
 
