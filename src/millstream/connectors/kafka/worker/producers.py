@@ -46,16 +46,9 @@ class Writer:
     @contextmanager
     def open_consumer(self) -> Iterator[Any]:
         """A consumer that can read the marker."""
-        from confluent_kafka import Consumer
-
-        consumer = Consumer(
-            {**_consumer_properties(self.client), "group.id": marker_group(self.group, self.lane), "enable.auto.commit": False}
-        )
-        try:
+        with open_group(self.client, self.group, self.lane) as consumer:
             self.metadata = consumer.consumer_group_metadata()
             yield consumer
-        finally:
-            consumer.close()
 
     def send(self, topic: str, batch: pa.RecordBatch) -> None:
         """Pass messages to the client, which sends them in its own thread."""
@@ -103,6 +96,19 @@ def marker_group(group: str, lane: int) -> str:
 def marker_partition(lane: int) -> int:
     """The partition whose offset in that group is the lane's marker."""
     return max(lane, 0)
+
+
+@contextmanager
+def open_group(client: Mapping[str, Any], group: str, lane: int) -> Iterator[Any]:
+    """A consumer that reads the markers of the lane's group. It waits for markers that are still in a transaction."""
+    from confluent_kafka import Consumer
+
+    own = {"group.id": marker_group(group, lane), "enable.auto.commit": False, "isolation.level": "read_committed"}
+    consumer = Consumer({**_consumer_properties(client), **own})
+    try:
+        yield consumer
+    finally:
+        consumer.close()
 
 
 def keep(writer: Writer, epoch: int) -> None:
