@@ -113,13 +113,20 @@ class AttendedRun:
         if node is None:
             raise RunError(Diagnostic("MS189", f"`{self.name}` has no node `{name}`", help=nearest(name, self.topology.by_name)))
         shown = node.inputs[0] if node.kind == "sink" and node.inputs else name
-        require_samples(self.topology, shown)
+        if shown not in self._watchable:  # who watches asks again every few seconds
+            require_samples(self.topology, shown)
+            self._watchable.add(shown)
         if where and (refused := refuse_filter(where, self.schemas.get(shown))):
             raise RunError(refused)
         if not self.recorder.watches.ask(shown, where):
             message = f"rows are sampled for {MOST} readers or filters already"
             raise RunError(Diagnostic("MS189", message, help="a wish ends ten seconds after its reader has left: try again then"))
         return shown
+
+    @cached_property
+    def _watchable(self) -> set[str]:
+        """The nodes whose rows can be sampled, of those that somebody has asked for."""
+        return set()
 
     @cached_property
     def schemas(self) -> Mapping[str, pa.Schema | None]:
