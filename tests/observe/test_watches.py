@@ -56,6 +56,18 @@ def test_the_first_sample_does_not_keep_the_second_one_waiting(clock: list[float
     assert watches.due(QUERY) == (Watched("a"),)
 
 
+def test_who_begins_to_watch_does_not_wait_for_the_next_sample_of_another(clock: list[float]) -> None:
+    watches = offered()
+    watches.ask("a", begins=True)
+    for _ in range(2):
+        watches.note(Watched("a"), 1.0)
+    clock[0] += PAUSE + 0.1
+    watches.ask("a")
+    assert watches.due(QUERY) == ()
+    watches.ask("a", begins=True)
+    assert watches.due(QUERY) == (Watched("a"),)
+
+
 def test_each_filter_is_a_wish_of_its_own(clock: list[float]) -> None:
     watches = offered()
     watches.ask("a")

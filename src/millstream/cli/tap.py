@@ -41,7 +41,7 @@ def tap(
     `--where` is applied before rows are taken, so that a rare row is found.
     """
     client, shown, told_again = client_of(pipeline), 0, False
-    sampled = client.post("/api/watch", node=node, where=where)["node"]
+    sampled = client.post("/api/watch", node=node, where=where, begins=True)["node"]
     as_json = (format or (TapFormat.table if sys.stdout.isatty() else TapFormat.json)) is TapFormat.json
     for event in _samples(client, sampled, where.strip()):
         if event["read_again"] and not told_again:

@@ -184,7 +184,8 @@ class _RunRoutes:
         """Sample the rows of a node for some seconds; they come as events of the node and with the filter in the answer."""
         asked = await request.json()
         where = str(asked.get("where") or "").strip()
-        return JSONResponse({"node": await run_in_threadpool(self._run.watch, str(asked["node"]), where), "where": where})
+        sampled = await run_in_threadpool(self._run.watch, str(asked["node"]), where, begins=bool(asked.get("begins")))
+        return JSONResponse({"node": sampled, "where": where})
 
     async def _page(self, request: Request) -> Response:
         """Open the page, for somebody who may give orders: the answer is its link with the token."""

@@ -107,7 +107,7 @@ class AttendedRun:
         self.recorder.note(f"savepoint in {copied.url}")
         return copied
 
-    def watch(self, name: str, where: str = "") -> str:
+    def watch(self, name: str, where: str = "", *, begins: bool = False) -> str:
         """Have the rows of a node sampled for some seconds, those that pass a filter. The node that is sampled: for a sink its input."""
         node = self.topology.by_name.get(name)
         if node is None:
@@ -118,7 +118,7 @@ class AttendedRun:
             self._watchable.add(shown)
         if where and (refused := refuse_filter(where, self.schemas.get(shown))):
             raise RunError(refused)
-        if not self.recorder.watches.ask(shown, where):
+        if not self.recorder.watches.ask(shown, where, begins=begins):
             message = f"rows are sampled for {MOST} readers or filters already"
             raise RunError(Diagnostic("MS189", message, help="a wish ends ten seconds after its reader has left: try again then"))
         return shown

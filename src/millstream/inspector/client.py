@@ -5,7 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from millstream.errors import Diagnostic, RunError
@@ -24,10 +24,10 @@ class Client:
     def get(self, path: str) -> Any:
         return self._ask("GET", path)
 
-    def order(self, name: str, **values: str) -> Any:
+    def order(self, name: str, **values: str | bool) -> Any:
         return self._ask("POST", f"/api/orders/{name}", values, _SAVEPOINT_SECONDS if name == "savepoint" else _SECONDS)
 
-    def post(self, path: str, **values: str) -> Any:
+    def post(self, path: str, **values: str | bool) -> Any:
         return self._ask("POST", path, values)
 
     def events(self) -> Iterator[tuple[str, Any]]:
@@ -55,7 +55,7 @@ class Client:
         message = f"the run of `{self.run.name}` (process {self.run.process}) does not answer: {reason}"
         return RunError(Diagnostic("MS187", message, help="it may have ended just now: `millstream list`"))
 
-    def _ask(self, method: str, path: str, values: dict[str, str] | None = None, seconds: float = _SECONDS) -> Any:
+    def _ask(self, method: str, path: str, values: Mapping[str, str | bool] | None = None, seconds: float = _SECONDS) -> Any:
         connection = _UnixConnection(self.run.socket, seconds)
         try:
             body = None if values is None else json.dumps(values)

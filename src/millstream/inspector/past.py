@@ -45,7 +45,7 @@ class PastRun(AttendedRun):
     def save(self, folder: str) -> NoReturn:
         self._refuse()
 
-    def watch(self, name: str, where: str = "") -> NoReturn:
+    def watch(self, name: str, where: str = "", *, begins: bool = False) -> NoReturn:
         self._refuse()
 
     def count_rates(self) -> None:

@@ -36,7 +36,7 @@ class Watched(NamedTuple):
 class _Wish:
     until: float
     due: float = 0.0
-    was_sampled: bool = False
+    sampled_at: float | None = None
 
 
 @dataclass(slots=True)
@@ -50,14 +50,19 @@ class Watches:
     """Query → the nodes that it would have to read again"""
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def ask(self, node: str, where: str = "") -> bool:
-        """Have the rows of a node sampled for a while. False: there are too many wishes."""
+    def ask(self, node: str, where: str = "", *, begins: bool = False) -> bool:
+        """Have the rows of a node sampled for a while; who begins to watch need not wait for the next sample of another. False: there are
+        too many wishes.
+        """
         now, watched = time.monotonic(), Watched(node, where)
         with self._lock:
             self._forget(now)
             if watched not in self._wishes and len(self._wishes) >= MOST:
                 return False
-            self._wishes.setdefault(watched, _Wish(0.0)).until = now + KEPT
+            wish = self._wishes.setdefault(watched, _Wish(0.0))
+            wish.until = now + KEPT
+            if begins and wish.sampled_at is not None:
+                wish.due = min(wish.due, wish.sampled_at + PAUSE)
             return True
 
     def offer(self, query: str, held: Collection[str], above: Collection[str]) -> None:
@@ -89,8 +94,9 @@ class Watches:
         with self._lock:
             wish = self._wishes.get(watched)
             if wish is not None:
-                longest = LONGEST if wish.was_sampled else LONGEST_AT_FIRST
-                wish.due, wish.was_sampled = time.monotonic() + min(max(PAUSE, seconds * len(self._wishes) / SHARE), longest), True
+                longest = LONGEST_AT_FIRST if wish.sampled_at is None else LONGEST
+                wish.sampled_at = time.monotonic()
+                wish.due = wish.sampled_at + min(max(PAUSE, seconds * len(self._wishes) / SHARE), longest)
 
     def _forget(self, now: float) -> None:
         self._wishes = {watched: wish for watched, wish in self._wishes.items() if wish.until > now}

@@ -1753,7 +1753,7 @@ async function watch() {
     { where } = panel;
   if (!name || !model.token || !model.canWatch || panel.isRefused || model.link !== "live") return;
   try {
-    const { node = name } = await send("/api/watch", { node: name, where });
+    const { node = name } = await send("/api/watch", { node: name, where, begins: panel.looked === undefined });
     if (model.open === name && panel.where === where) Object.assign(panel, { sampled: node, wish: wishOf(node, where) });
   } catch (error) {
     if (error.status === 404) model.canWatch = false;
