@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from millstream import BlackholeSink, GeneratorSource, Sampling, StreamEnvironment
 from millstream.spec.loader import loads
 
 TEXT = """
@@ -49,3 +50,9 @@ def test_an_option_that_makes_no_sense_is_refused(option: str) -> None:
 
 def test_a_word_that_is_not_known_leads_to_both_forms() -> None:
     assert findings(trace("0.01"))[0][2] == "known: `always`, or a map with `ratio`, `where`, `payload`"
+
+
+def test_python_says_it_where_the_source_is_used() -> None:
+    env = StreamEnvironment("shop")
+    env.from_source(GeneratorSource(rows=1, fields={"id": {"type": "sequence"}}), "orders", trace=Sampling(ratio=0.5)).to(BlackholeSink())
+    assert env.topology().node("orders").options.telemetry.trace == Sampling(ratio=0.5)
