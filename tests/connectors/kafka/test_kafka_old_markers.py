@@ -14,7 +14,8 @@ from tests.connectors.kafka.test_kafka_small_epochs import ending_at
 
 from millstream.connectors.kafka.sink import KafkaSinkRun
 from millstream.connectors.kafka.worker import lanes
-from millstream.connectors.kafka.write import delivery
+from millstream.connectors.kafka.write import claim, delivery, lane_fencing
+from millstream.connectors.kafka.write.epoch_log import EpochLog
 from millstream.connectors.kafka.write.lane_fencing import claim_lanes, writer_of_small_epochs
 
 pytestmark = pytest.mark.spark
@@ -38,7 +39,7 @@ def test_markers_are_renewed_during_a_long_run(stage: Stage, monkeypatch: pytest
             delete_markers(stage)
             only_large(monkeypatch)
             if renewed:
-                monkeypatch.setattr(delivery, "_DAY", -1)
+                monkeypatch.setattr(claim, "_DAY", -1)
         return stage_rows(self, frame, epoch)
 
     monkeypatch.setattr(KafkaSinkRun, "stage", after_days)
@@ -54,7 +55,7 @@ def test_a_restart_after_days_does_not_write_an_epoch_again(stage: Stage, monkey
         stage.code(20)
     assert len(stage.rows()) == 20
     delete_markers(stage)
-    monkeypatch.setattr(delivery, "_DAY", -1)
+    monkeypatch.setattr(claim, "_DAY", -1)
     assert stage.code(0) == "MS096"
     assert len(stage.rows()) == 20
 
@@ -75,14 +76,15 @@ def test_a_renewal_takes_nothing_back_from_a_newer_run(stage: Stage, monkeypatch
 
     def after_days(self: KafkaSinkRun, frame: Any, epoch: Any) -> Any:
         if epoch.number == 1:
-            own = self._delivery(epoch)
+            delivery_ = self._delivery(epoch)
+            own = delivery_.lanes
             job = lanes.LaneJob(own.writing, own.group, own.topic, epoch.number, epoch.digest, "newer", seconds=20)
-            writer, rows = writer_of_small_epochs(job), own.small.collect(frame)
+            writer, rows = writer_of_small_epochs(job), delivery_.small.collect(frame)
             assert all(each.is_committed for each in claim_lanes(job, 4, writer))
             newer[:] = [job, rows]
             if written:
                 assert lanes.write(job, writer, iter(rows.to_batches())).outcome == "done"
-            monkeypatch.setattr(delivery, "_DAY", -1)
+            monkeypatch.setattr(claim, "_DAY", -1)
         return stage_rows(self, frame, epoch)
 
     monkeypatch.setattr(KafkaSinkRun, "stage", after_days)
@@ -93,6 +95,58 @@ def test_a_renewal_takes_nothing_back_from_a_newer_run(stage: Stage, monkeypatch
     assert stage.once()
 
 
+def test_a_renewal_that_is_overtaken_leaves_the_lanes_to_the_newer_run(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A copy claims all lanes between two steps of a renewal. A restart of the older run would take them back."""
+    stage_rows, check, newer = KafkaSinkRun.stage, lane_fencing.check_own_marker, list[Any]()
+
+    def after_days(self: KafkaSinkRun, frame: Any, epoch: Any) -> Any:
+        if epoch.number == 1:
+            own = self._delivery(epoch).lanes
+            newer.append(lanes.LaneJob(own.writing, own.group, own.topic, epoch.number, epoch.digest, "newer", seconds=20))
+            newer.append(writer_of_small_epochs(newer[0]))
+            monkeypatch.setattr(claim, "_DAY", -1)
+        return stage_rows(self, frame, epoch)
+
+    def overtaken(job: Any, lane: int, held: Any) -> Any:
+        found = check(job, lane, held)
+        if lane == 3 and len(newer) == 2:
+            newer.append(claim_lanes(newer[0], 4, newer[1]))
+        return found
+
+    monkeypatch.setattr(lane_fencing, "_AT_ONCE", 1)  # the last lane comes last
+    monkeypatch.setattr(lane_fencing, "check_own_marker", overtaken)
+    monkeypatch.setattr(KafkaSinkRun, "stage", after_days)
+    assert stage.code(60) == "MS095"
+    job, writer, outcomes = newer
+    assert all(each.is_committed for each in outcomes)
+    assert lanes.write(job, writer, iter([])).outcome == "fenced"  # the older run has looked once more
+    assert lanes.write(job, writer_of_small_epochs(job), iter([])).outcome == "done"  # and has changed nothing
+
+
+@pytest.mark.parametrize("by_name", [True, False])
+def test_a_run_that_has_finished_an_older_plan_does_not_note_the_rest(stage: Stage, monkeypatch: pytest.MonkeyPatch, by_name: bool) -> None:
+    """The half-done epoch has a run object of its own, with its own claim. The next epoch fails after its commit. The control: a rest that
+    is noted under any name lets the next start write that epoch again.
+    """
+    stage.go(5, "lanes: 4, linger: 3ms")
+    stage.half_done(monkeypatch, 10, options="lanes: 4, linger: 3ms")
+    stage.send(20)
+    if not by_name:
+        rest = EpochLog.record_rest
+        monkeypatch.setattr(EpochLog, "record_rest", lambda log, run: rest(log, log._load().run))
+    with ending_at("committed", monkeypatch):
+        stage.code(0, options="lanes: 4, linger: 7ms")
+    assert stage.once()
+    delete_markers(stage)
+    monkeypatch.setattr(claim, "_DAY", -1)
+    if by_name:
+        assert stage.code(0, options="lanes: 4, linger: 7ms") == "MS096"
+        assert stage.once()
+    else:
+        stage.go(0, "lanes: 4, linger: 7ms")
+        assert len(stage.rows()) == 55
+
+
 def test_a_redelivery_that_was_cut_off_days_ago_does_not_write_again(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     stage.go(30)
     stage.target = stage.kafka.topic(4)
@@ -100,7 +154,7 @@ def test_a_redelivery_that_was_cut_off_days_ago_does_not_write_again(stage: Stag
     with ending_at("committed", monkeypatch):
         stage.code(0, redeliver=True)
     delete_markers(stage)
-    monkeypatch.setattr(delivery, "_DAY", -1)
+    monkeypatch.setattr(claim, "_DAY", -1)
     assert stage.code(0, redeliver=True) == "MS096"
     assert len(stage.rows()) == 30
 
@@ -120,6 +174,6 @@ def test_a_run_that_was_stopped_goes_on_after_days(stage: Stage, monkeypatch: py
     planned, committed = (len(list(stage.folder.glob(f"checkpoint/queries/*/{kind}/[0-9]*"))) for kind in ("offsets", "commits"))
     assert planned == committed + 1
     delete_markers(stage)
-    monkeypatch.setattr(delivery, "_DAY", -1)
+    monkeypatch.setattr(claim, "_DAY", -1)
     stage.go(0)
     assert stage.once()

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from typing import Any
 
 import pytest
-from tests.connectors.kafka.stage import Stage, stage
+from tests.connectors.kafka.stage import Stage, only_large, stage
 
 from millstream.connectors.kafka.sink import KafkaSinkRun
 
@@ -33,6 +34,41 @@ def test_an_epoch_that_spark_repeats_is_not_written_again(stage: Stage, monkeypa
         patched.setattr(KafkaSinkRun, "commit", broken)
         stage.code(20)
     stage.go(20)
+    assert stage.once()
+
+
+def test_a_plan_that_was_put_after_its_epoch_was_done_is_ignored(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A driver that had lost the lease has put it. Without a commit of Spark's the epoch comes again."""
+    commit = KafkaSinkRun.commit
+
+    def broken(self: Any, staged: Any, epoch: Any) -> None:
+        commit(self, staged, epoch)
+        raise OSError("the driver dies between the sink's commit and Spark's")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(KafkaSinkRun, "commit", broken)
+        stage.code(20)
+    (log,) = stage.folder.glob("checkpoint/**/done.json")
+    plan = {"folder": "", "lanes": 4, "rows": 20, "digest": json.loads(log.read_text())["digest"]}
+    log.with_name("0.json").write_text(json.dumps(plan))
+    stage.go(20)
+    assert stage.once()
+
+
+def test_lanes_that_were_not_claimed_are_not_used(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The default number grows while Spark's executors register."""
+    only_large(monkeypatch)
+    asked: list[int] = []
+
+    def growing(self: Any, spark: Any) -> int:
+        asked.append(2 if not asked else 4)
+        return asked[-1]
+
+    monkeypatch.setattr(KafkaSinkRun, "_lanes", growing)
+    stage.go(40, options="compression: lz4")
+    assert stage.once() and 4 in asked
+    asked[:] = [4]
+    stage.go(40, options="compression: lz4")
     assert stage.once()
 
 

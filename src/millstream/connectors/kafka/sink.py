@@ -27,6 +27,7 @@ from millstream.connectors.kafka.registry import What
 from millstream.connectors.kafka.schemas.registration import RegisteredSchema, Registration
 from millstream.connectors.kafka.values import sink_problems
 from millstream.connectors.kafka.write import properties
+from millstream.connectors.kafka.write.claim import SinkLanes
 from millstream.connectors.kafka.write.delivery import Delivery, Work
 from millstream.connectors.kafka.write.encoding import Encoding, encode, message_of
 from millstream.connectors.kafka.write.epoch_log import EpochLog
@@ -186,7 +187,7 @@ class KafkaSinkRun(SinkRun[Work | None]):
     def close(self) -> None:
         for kept in self._queries.values():
             if kept.claim.at and not kept.claim.attempting:
-                kept.log.record_rest()
+                kept.log.record_rest(kept.claim.run)
         self._queries.clear()  # its producers end with it
 
     def _delivery(self, epoch: Epoch) -> Delivery:
@@ -195,8 +196,8 @@ class KafkaSinkRun(SinkRun[Work | None]):
         if epoch.query not in self._queries:
             self._queries[epoch.query] = QueryDelivery(self._new_log(epoch), SmallRows(self._sized_messages))
         kept = self._queries[epoch.query]
-        target = (self.sink.topic, self._topic.partitions, group)
-        return Delivery(epoch, *target, kept.log, asking, writing, kept.claim, kept.small)
+        lanes = SinkLanes(epoch, self.sink.topic, self._topic.partitions, group, kept.log, writing, kept.claim)
+        return Delivery(lanes, asking, kept.small)
 
     def _sized_messages(self, frame: DataFrame) -> tuple[DataFrame, Column]:
         messages = self._messages(frame)

@@ -9,20 +9,18 @@ Rows that must not be computed twice are always written to files, which tell how
 
 from __future__ import annotations
 
-import time
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from millstream.connectors.kafka.worker.lanes import LaneJob
 from millstream.connectors.kafka.worker.producers import SMALL
+from millstream.connectors.kafka.write.claim import SinkLanes
 from millstream.connectors.kafka.write.encoding import in_lanes, in_order
 from millstream.connectors.kafka.write.epoch_log import EpochLog, EpochPlan
-from millstream.connectors.kafka.write.lane_fencing import claim_lanes, writer_of_small_epochs
-from millstream.connectors.kafka.write.publisher import Claim, give_up_error, publish, publish_small, refuse
+from millstream.connectors.kafka.write.publisher import publish, publish_small
 from millstream.connectors.kafka.write.shuffle_staging import into_lanes, shuffle
 from millstream.connectors.kafka.write.small_epochs import in_source_order, read_files
 from millstream.connectors.kafka.write.target import markers
@@ -34,7 +32,6 @@ from millstream.sql.catalyst.small_rows import SmallRows
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-_DAY = 86_400
 _PLAIN = {"compression": "lz4", "parquet.enable.dictionary": "false"}
 
 
@@ -63,55 +60,58 @@ Work = LargeEpoch | SmallEpoch
 class Delivery:
     """One epoch of one sink."""
 
-    epoch: Epoch
-    topic: str
-    partitions: int
-    group: str
-    log: EpochLog
+    lanes: SinkLanes
     reading: Mapping[str, str]
     """Properties of an admin client."""
-    writing: Mapping[str, Any]
-    """Properties of a producer."""
-    claim: Claim
     small: SmallRows
+
+    @property
+    def epoch(self) -> Epoch:
+        return self.lanes.epoch
+
+    @property
+    def log(self) -> EpochLog:
+        return self.lanes.log
 
     def held_epoch(self, lanes: int) -> LedgerEntry | None:
         """The markers show what must not be written again; only the log, or the marker of a small epoch, shows that no row is missing.
         Afterwards the lanes belong to this run.
         """
-        plan = self.log.plan(self.epoch.number)
-        known = markers(self.reading, self.group, self.topic, self.partitions)
+        plan = self.log.open_plan(self.epoch.number, self.epoch.digest)
+        known = markers(self.reading, self.lanes.group, self.lanes.topic, self.lanes.partitions)
         number, digest = max(known.values(), default=(-1, ""))
         if number > self.epoch.number or (number == self.epoch.number and digest != self.epoch.digest):
             return LedgerEntry(number, digest)
         repeated = plan is not None or (self.epoch.planned_before and not self.log.done().rested)
-        if self._claim(self._lanes_to_claim(lanes, plan, known), plan, repeated):
+        if self.lanes.take_over(lanes, plan, known, repeated=repeated):
             self.log.finish(self.epoch.number, self.epoch.digest, [SMALL], small=True)
         done = self.log.done()
         return LedgerEntry(done.epoch, done.digest) if done.epoch >= 0 else None
 
     def stage(self, frame: DataFrame, lanes: int) -> Staged[Work | None]:
-        if self.epoch.number != self.claim.epoch and time.time() - self.claim.at > _DAY:  # Kafka deletes markers after days
-            self._renew(lanes)
-        plan = self.log.plan(self.epoch.number) if self.epoch.number == self.claim.epoch else None
+        """`lanes`: how many are wanted. More than were claimed are not used: they grow with Spark's executors, for example."""
+        if self.lanes.must_renew():
+            self.lanes.renew(lanes)
+        claim = self.lanes.claim
+        plan = self.log.open_plan(self.epoch.number, self.epoch.digest) if self.epoch.number == claim.epoch else None
         tried = plan is None and self.epoch.repeatable and self.small.is_tried()
         if tried and (rows := self.small.collect(frame)) is not None:
             return Staged(rows.num_rows, SmallEpoch(in_source_order(rows)))
         messages, _ = self.small.build(frame)
         if plan is not None:
             return self._repeat(messages, plan)
-        plan = EpochPlan("", min(lanes, self.partitions), 0, self.epoch.digest)
+        plan = EpochPlan("", min(lanes, claim.lanes, self.lanes.partitions), 0, self.epoch.digest)
         if not self.epoch.repeatable:
             return self._stage_in_files(messages, plan)
         return replace(self._stage_in_shuffle(messages, plan), reads=2 if tried else 1)
 
     def commit(self, work: Work) -> None:
-        self.claim.attempting = True
+        self.lanes.claim.attempting = True
         if isinstance(work, SmallEpoch):
             self._commit_small(work.messages)
         else:
             self._commit_lanes(work)
-        self.claim.attempting = False
+        self.lanes.claim.attempting = False
 
     def abort(self, work: Work) -> None:
         if isinstance(work, LargeEpoch) and work.plan.folder and not work.repeated:
@@ -119,14 +119,14 @@ class Delivery:
 
     def _commit_small(self, messages: pa.Table) -> None:
         if messages.num_rows:
-            publish_small(messages, self._job([SMALL]), self.claim, self.epoch)
+            publish_small(messages, self.lanes.job([SMALL]), self.lanes.claim, self.epoch)
         self.log.finish(self.epoch.number, self.epoch.digest, [SMALL] if messages.num_rows else [], small=True)
 
     def _commit_lanes(self, work: LargeEpoch) -> None:
         plan = self.log.put_once(self.epoch.number, work.plan)
         self._require_digest(plan)
         marked = (
-            publish(self._messages(replace(work, plan=plan)), self._job(range(plan.lanes)), self.epoch)
+            publish(self._messages(replace(work, plan=plan)), self.lanes.job(range(plan.lanes)), self.epoch)
             if plan.rows or work.plan.rows
             else []
         )
@@ -164,46 +164,6 @@ class Delivery:
             messages = into_lanes(staged, work.plan.lanes)
         return in_order(messages)
 
-    def _lanes_to_claim(self, lanes: int, plan: EpochPlan | None, known: Iterable[int]) -> int:
-        """Also those that were used before, by this checkpoint or by a copy of it."""
-        used = [lane + 1 for lane in (*self.log.done().expected_epochs(), *known)]
-        return max(min(lanes, self.partitions), plan.lanes if plan else 0, *used)
-
-    def _claim(self, lanes: int, plan: EpochPlan | None, repeated: bool) -> bool:
-        """Take over the lanes, under a new name. Returns whether all rows of the epoch are there, as a small epoch."""
-        self.claim.run, self.claim.attempting = uuid.uuid4().hex[:12], True
-        done = self.log.done()
-        # before the first attempt a marker may be absent; but a recent one cannot have expired: it was removed
-        held = self._take(lanes, done.expected_epochs() if repeated else done.younger(_DAY), owned=False)
-        if held and (held != [SMALL] if plan is None else SMALL in held):
-            raise RunError(_other_attempt(self.epoch))
-        self.claim.attempting = plan is not None or bool(held)
-        return bool(held) and plan is None
-
-    def _renew(self, lanes: int) -> None:
-        """Write the markers again, of lanes that are still this run's. An epoch that one of them shows is the work of another run."""
-        if self._take(self._lanes_to_claim(lanes, None, ()), self.log.done().younger(_DAY), owned=True):
-            raise RunError(_other_attempt(self.epoch))
-
-    def _take(self, lanes: int, required: Iterable[int], *, owned: bool) -> list[int]:
-        """Open the lanes, and renew their markers. Returns those that show the epoch."""
-        self.claim.epoch, self.claim.writer = self.epoch.number, None
-        job = self._job(required)
-        writer = writer_of_small_epochs(job)
-        outcomes = claim_lanes(job, lanes, writer, owned=owned)
-        refuse(outcomes, job, self.epoch)
-        if not all(each.is_committed for each in outcomes):
-            raise give_up_error(outcomes, self.epoch)
-        self.claim.writer, self.claim.at = writer, time.time()
-        self.log.record_claim(each.lane for each in outcomes)
-        return [each.lane for each in outcomes if each.outcome == "held"]
-
-    def _job(self, required: Iterable[int]) -> LaneJob:
-        """The lanes that must have a marker: claimed ones do."""
-        epoch, expected = self.epoch, self.log.done().expected_epochs()
-        lanes = frozenset(required)
-        return LaneJob(self.writing, self.group, self.topic, epoch.number, epoch.digest, self.claim.run, expected, lanes)
-
     def _require_digest(self, plan: EpochPlan) -> None:
         if plan.digest != self.epoch.digest:
             message = f"sink `{self.epoch.sink}` has begun epoch {self.epoch.number} of another history"
@@ -213,12 +173,6 @@ class Delivery:
 def _differ(plan: EpochPlan, found: EpochPlan) -> bool:
     """Whether a repeated epoch has other messages. Plans of an older version have no hash."""
     return found.rows != plan.rows or (bool(plan.hash) and found.hash not in ("", plan.hash))
-
-
-def _other_attempt(epoch: Epoch) -> Diagnostic:
-    message = f"sink `{epoch.sink}` already holds rows of epoch {epoch.number} that this checkpoint does not know of"
-    detail = "a copy of the pipeline has written them; nothing was written now"
-    return Diagnostic("MS055", message, detail=detail, help="use the newest checkpoint")
 
 
 def _other_rows(epoch: Epoch, plan: EpochPlan, found: EpochPlan) -> Diagnostic:

@@ -41,6 +41,11 @@ class Done:
     """Lane → its last epoch, and its time."""
     rested: bool = False
     """Whether the last run ended when no epoch was half written."""
+    run: str = ""
+    """The name under which the lanes were last claimed; empty: by an older version."""
+
+    def holds(self, epoch: int, digest: str) -> bool:
+        return (self.epoch, self.digest) == (epoch, digest)
 
     def expected_epochs(self) -> dict[int, int]:
         return {int(lane): epoch for lane, (epoch, _) in self.lanes.items()}
@@ -63,6 +68,10 @@ class EpochLog:
         found = self._read(f"{epoch}.json")
         return EpochPlan(**found) if found else None
 
+    def open_plan(self, epoch: int, digest: str) -> EpochPlan | None:
+        """The plan of an epoch, unless the epoch is done: a plan may have been put late, by a driver that no longer has the lease."""
+        return None if self.done().holds(epoch, digest) else self.plan(epoch)
+
     def put_once(self, epoch: int, plan: EpochPlan) -> EpochPlan:
         """The valid plan: this one, or the one that another writer put first."""
         self.storage.put_once(f"{epoch}.json", json.dumps(asdict(plan)).encode())
@@ -80,23 +89,25 @@ class EpochLog:
 
     def finish(self, epoch: int, digest: str, lanes: list[int], small: bool = False) -> None:
         """All lanes have the epoch; delete the rows of this and earlier epochs. A small epoch has left no plan."""
-        marked = {**self.done().lanes, **{str(lane): (epoch, time.time()) for lane in lanes}}
-        self._put(Done(epoch, digest, marked))
+        done = self.done()
+        marked = {**done.lanes, **{str(lane): (epoch, time.time()) for lane in lanes}}
+        self._put(Done(epoch, digest, marked, run=done.run))
         if self._has_leftovers:
             self._delete_leftovers(epoch)
         self._has_leftovers = not small
 
-    def record_claim(self, lanes: Iterable[int]) -> None:
-        """Record that these lanes have a marker, and that epochs are written from now on."""
+    def record_claim(self, run: str, lanes: Iterable[int]) -> None:
+        """Record that these lanes have a marker and belong to `run`, and that epochs are written from now on."""
         done = self.done()
         claimed = {str(lane): (-1, time.time()) for lane in lanes if str(lane) not in done.lanes}
-        if claimed or done.rested:
-            self._put(Done(done.epoch, done.digest, {**done.lanes, **claimed}))
+        self._put(Done(done.epoch, done.digest, {**done.lanes, **claimed}, run=run))
 
-    def record_rest(self) -> None:
-        """Record that no epoch is half written: the next start needs no marker to know that. Not if another run has written meanwhile."""
-        done = self.done()
-        if self._load() == done:
+    def record_rest(self, run: str) -> None:
+        """Record that no epoch is half written: the next start needs no marker to know that. Only for the run that was the last to claim:
+        a later one may have begun an epoch of which nothing is recorded.
+        """
+        done = self._load()
+        if done.run == run:
             self._put(replace(done, rested=True))
 
     def _put(self, done: Done) -> None:

@@ -4,13 +4,14 @@ A claim opens each lane, which fences its previous owner, and renews its marker 
 if another run opens the lane meanwhile, one of the two fails. When all these transactions are committed, the markers of all lanes are read
 once more, those included that this run does not use. Each that exists must name this run, else the claim fails. Only then are rows written.
 
-Two copies that claim at the same time may each win some lanes. Why they cannot both write: suppose that the claims of A and B both pass. Both
-have claimed the lane of small epochs; let B be the one that did so last. The second look reads committed markers and waits for those that are
-still in a transaction, so A's look at that lane was over before B's transaction there sent its marker: otherwise A had seen B's name. A's look
-came after all of A's transactions, B's look after all of B's. So B has looked at every lane after A had put its name there, also at lanes
-that B does not use, and found only its own name: B has claimed every lane that A has, and each after A. So A cannot commit anything
-from then on. Where it opens a lane again, it finds B's name and stops. What it had committed before, B has read when it opened that lane.
-If only some lanes went to B, B has seen A's name or A has seen B's, whatever the number of lanes of each; both may have to stop.
+Two copies that claim at the same time may each win some lanes. Why they cannot both write: suppose that the claims of A and B both pass.
+Both have claimed the lane of small epochs; let B be the one that did so last. The second look reads committed markers and waits for those
+that are still in a transaction, so A's look at that lane was over before B's transaction there sent its marker: otherwise A had seen B's
+name. A's look came after all of A's transactions, B's look after all of B's. So B has looked at every lane after A had put its name there,
+also at lanes that B does not use, and found only its own name: B has claimed every lane that A has, and each after A. From B's opening of
+a lane on, A cannot commit there. If A opens the lane again, either B's claim of it fails, or A finds B's name and stops. What A had
+committed before, B has read when it opened the lane. If only some lanes went to B, A has seen B's name or B has seen A's, whatever the
+number of lanes of each; both may have to stop.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ def claim_lanes(job: LaneJob, count: int, small: Writer, *, owned: bool = False)
 
 
 def look_again(job: LaneJob, count: int) -> list[LaneOutcome]:
-    """What is wrong with the markers after all have been claimed: lanes, claimed or not, that name another run; claimed ones without a marker."""
+    """What is wrong with the markers after the claim: lanes, claimed or not, that name another run, and claimed ones without a marker."""
     from confluent_kafka import KafkaException
 
     try:

@@ -35,6 +35,8 @@ class Claim:
     """The name of the run; markers contain it."""
     epoch: int = -1
     """The first epoch after the claim. Only this one can be half done."""
+    lanes: int = 0
+    """How many lanes of large epochs are claimed. No others are written."""
     at: float = 0
     """When the markers were renewed: Kafka deletes old ones."""
     writer: Writer | None = None
