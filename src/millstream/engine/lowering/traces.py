@@ -13,7 +13,7 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.classic.column import _to_seq
-from pyspark.sql.types import BooleanType, DataType, MapType, StructType, VariantType
+from pyspark.sql.types import DataType, MapType, StructType, VariantType
 
 from millstream.plan.components import POSITION, REJECT
 from millstream.plan.nodes import SourceNode
@@ -58,9 +58,7 @@ class Taps:
         jvm = self.spark._jvm
         assert jvm is not None
         if node not in self._taps:
-            tap = jvm.millstream.TraceTap(self.log, node)
-            kind = jvm.org.apache.spark.sql.types.DataType.fromJson(BooleanType().json())
-            self._taps[node] = jvm.org.apache.spark.sql.functions.udf(tap, kind).asNondeterministic()
+            self._taps[node] = jvm.millstream.TraceTap(self.log, node).function()
         return Column(self._taps[node].apply(_to_seq(self.spark._sc, [each._jc for each in arguments])))
 
 
