@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, KafkaException, TopicPartition
-from tests.connectors.kafka.stage import TEXT, Stage, stage
+from tests.connectors.kafka.stage import TEXT, Stage, only_large, stage
 from tests.servers.kafka import Cluster
 
 from millstream.connectors.kafka.sink import KafkaSinkRun
@@ -74,15 +74,19 @@ def test_of_two_copies_the_older_one_ends_and_no_row_comes_twice(stage: Stage) -
     assert stage.once()
 
 
-def test_a_lane_that_takes_too_long_says_which_option_helps(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("large", [False, True])
+def test_a_lane_that_takes_too_long_says_which_option_helps(stage: Stage, monkeypatch: pytest.MonkeyPatch, large: bool) -> None:
     def slow(point: str, lane: int) -> None:
         if point == "producing":
             time.sleep(3.5)
 
     with monkeypatch.context() as patched:
         patched.setattr(lanes, "reach_point", slow)
+        if large:
+            only_large(patched)
         failure = stage.failure(20, options="lanes: 2, transaction_timeout: 1s")
     assert failure.code == "MS098" and "`transaction_timeout`" in failure.message
+    assert str(failure.detail).startswith("lane " if large else "the lane of small epochs took ") and "lane -1" not in str(failure.detail)
     assert stage.rows() == []
     stage.go(10, "lanes: 2")
     assert stage.once()

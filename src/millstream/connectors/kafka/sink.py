@@ -51,8 +51,8 @@ class KafkaSink(KafkaSinkOptions, Sink):
 
     A small epoch is one transaction, together with a marker with the epoch's number. The rows of a large one are divided among lanes, by
     their key, and each lane writes in one transaction: such an epoch is atomic per lane. The messages of a key keep their order. The
-    markers are the offsets of the consumer group `millstream.<pipeline>.<sink>.<query>`: do not change it. A run claims the lanes when it
-    starts: of two copies of a pipeline the older one stops.
+    markers are the offsets of the consumer group `millstream.<pipeline>.<sink>.<query>`, that of small epochs of the group with `.small`
+    behind: do not change them. A run claims the lanes when it starts: of two copies of a pipeline the older one stops.
     A key goes to the partition that Java's clients would choose. When the topic gets more partitions, they are used from the next start on
     (or when the client refreshes its metadata, within minutes), and keys move: their order holds before and after the change.
     """

@@ -88,11 +88,14 @@ def _retry(attempt: Callable[[], list[lanes.LaneOutcome]], job: lanes.LaneJob, e
     raise give_up_error(found, epoch)
 
 
+def name_lane(lane: int) -> str:
+    return "the lane of small epochs" if lane == SMALL else f"lane {lane}"
+
+
 def refuse(outcomes: list[lanes.LaneOutcome], job: lanes.LaneJob, epoch: Epoch) -> None:
     """Raise for failures that a retry cannot fix."""
     for each in outcomes:
-        lane = "the lane of small epochs" if each.lane == SMALL else f"lane {each.lane}"
-        where = f"{lane} of topic `{job.topic}`"
+        where = f"{name_lane(each.lane)} of topic `{job.topic}`"
         if each.outcome == "history":
             message = f"sink `{epoch.sink}` already holds rows of another history: {where}, epoch {epoch.number}"
             detail = f"{each.detail}; the checkpoint was restored from an older copy; nothing was written"
@@ -122,7 +125,8 @@ def _require_time(outcomes: list[lanes.LaneOutcome], job: lanes.LaneJob, epoch: 
     slow = [each for each in outcomes if each.outcome == "fenced"]
     if slow and seconds >= limit:
         message = f"sink `{epoch.sink}` needs longer for epoch {epoch.number} than `transaction_timeout` allows: {limit:g} s"
-        detail = f"lane {slow[0].lane} took {seconds:.0f} s; the epoch is not written, and is repeated at the next start ({slow[0].detail})"
+        took = f"{name_lane(slow[0].lane)} took {seconds:.0f} s"
+        detail = f"{took}; the epoch is not written, and is repeated at the next start ({slow[0].detail})"
         help_ = "raise `transaction_timeout`, or make epochs smaller where they are read: `max_rows_per_epoch`"
         raise RunError(Diagnostic("MS098", message, detail=detail, help=help_))
 
