@@ -45,7 +45,7 @@ def timed(seconds: list[float], large: bool) -> Iterator[None]:
 
     def staging(run: PostgresSinkRun, frame: Any, epoch: Any) -> Any:
         if large:
-            run.small_way.learn(0, SMALL_BYTES + 1)
+            run.small_way(epoch).learn(0, SMALL_BYTES + 1)
         begun[0] = time.perf_counter()
         staged = stage(run, frame, epoch)
         begun[0] = time.perf_counter() - begun[0]

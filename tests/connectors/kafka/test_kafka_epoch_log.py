@@ -44,6 +44,13 @@ def test_the_log_of_an_older_version_is_read(storage: LocalStorage) -> None:
     assert not EpochLog(storage, "q/u").done().rested
 
 
+def test_files_that_a_killed_driver_was_writing_are_deleted(storage: LocalStorage) -> None:
+    for name in (".done.json.0a1b2c3d4e5f.tmp", ".6.json.0a1b2c3d4e5f.tmp", "4.json", "6.json"):
+        storage.put_once(f"q/t/{name}", b"{}")
+    EpochLog(storage, "q/t").finish(5, "d5", [])
+    assert storage.names("q/t") == ["6.json", "done.json"]
+
+
 def test_a_plan_counts_until_its_epoch_is_done(storage: LocalStorage) -> None:
     log, plan = EpochLog(storage, "q/t"), EpochPlan("", 4, 1, "d5")
     log.put_once(5, plan)

@@ -14,7 +14,7 @@ from millstream.clients.postgres import Address
 from millstream.connectors.postgres.write.columns import StagedColumn
 from millstream.connectors.postgres.write.commit import Work, commit
 from millstream.connectors.postgres.write.given_rows import GivenRows
-from millstream.connectors.postgres.write.kept_connections import KeptConnections
+from millstream.connectors.postgres.write.kept_connections import KeptConnections, _is_usable
 from millstream.connectors.postgres.write.ledger import Ledger
 from millstream.dev.postgres import start_postgres
 from millstream.errors import MillstreamError, TemporaryError
@@ -59,6 +59,12 @@ class Place:
         query += f" AND query LIKE '%{self.schema}%' OR application_name = 'millstream' AND query = 'COMMIT'"
         return [state for (state,) in self.postgres.rows(query)]
 
+    def await_no_session(self) -> None:
+        deadline = time.monotonic() + 10
+        while self.sessions():
+            assert time.monotonic() < deadline, "a session is still open"
+            time.sleep(0.01)
+
     def terminate(self) -> None:
         self.postgres.run(
             "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE application_name = 'millstream' AND pid <> pg_backend_pid()"
@@ -95,26 +101,36 @@ def test_one_connection_serves_all_epochs_and_no_transaction_stays_open(place: P
         place.commit(number)
         assert place.sessions() == ["idle"]
     place.kept.close()
-    deadline = time.monotonic() + 10
-    while place.sessions() and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert (place.sessions(), place.ids()) == ([], [0, 1, 2])
+    place.await_no_session()
+    assert place.ids() == [0, 1, 2]
 
 
 @pytest.mark.parametrize("harm", ["terminate", "restart"])
-def test_a_connection_that_is_lost_between_epochs_is_made_anew_in_silence(place: Place, harm: str) -> None:
+def test_a_connection_that_is_lost_between_epochs_is_replaced_without_an_error(place: Place, harm: str) -> None:
     place.commit(0)
     place.terminate() if harm == "terminate" else place.postgres.server.restart()
     place.commit(1)
     assert place.ids() == [0, 1]
 
 
-def test_a_server_that_hangs_up_on_idle_sessions_is_called_again(own: Database) -> None:
-    place = make_place(own, idle_session_timeout="20ms")
-    for number in range(3):
-        place.commit(number)
-        time.sleep(0.2)
-    assert place.ids() == [0, 1, 2]
+def test_a_connection_that_the_server_closes_because_it_is_idle_is_replaced(own: Database) -> None:
+    place = make_place(own, idle_session_timeout="500ms")
+    place.commit(0)
+    ((_, connection),) = place.kept._idle
+    connection.execute("SELECT 1")  # Postgres 15 does not always start its clock after a pipeline
+    deadline = time.monotonic() + 10
+    while _is_usable(connection):
+        assert time.monotonic() < deadline, "the server has not closed it"
+        time.sleep(0.01)
+    place.commit(1)
+    assert place.ids() == [0, 1]
+    place.kept.close()
+
+
+def test_a_transaction_that_ends_after_the_connections_were_closed_closes_its_own(place: Place) -> None:
+    place.commit(0, meanwhile=place.kept.close)
+    place.await_no_session()
+    assert place.ids() == [0]
 
 
 def test_a_connection_that_is_lost_during_the_transaction_is_temporary_and_leaves_nothing(place: Place) -> None:
@@ -127,13 +143,14 @@ def test_a_connection_that_is_lost_during_the_transaction_is_temporary_and_leave
 
 
 def test_a_statement_that_takes_too_long_is_temporary(own: Database) -> None:
-    place = make_place(own, statement_timeout="200ms")
+    place = make_place(own, statement_timeout="2s")
     place.commit(0)
     with psycopg.connect(own.address.text) as blocking:
         blocking.execute(f"LOCK TABLE {place.schema}.t IN ACCESS EXCLUSIVE MODE")
         assert place.code(lambda: place.commit(1)) == "MS112"
     place.commit(1)
     assert place.ids() == [0, 1]
+    place.kept.close()
 
 
 def test_a_row_that_is_refused_leaves_nothing_and_the_next_epoch_works(place: Place) -> None:

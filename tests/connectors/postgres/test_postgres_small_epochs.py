@@ -9,8 +9,10 @@ import pytest
 from tests.servers.postgres import Database
 
 from millstream.connectors.postgres.write import given_rows
+from millstream.connectors.postgres.write.delivery import PostgresDeliveryRun
 from millstream.connectors.postgres.write.given_rows import GivenRows, SmallWay
 from millstream.observe.report import Report
+from millstream.plan.components import Epoch
 from millstream.plan.topology import Topology
 
 pytestmark = pytest.mark.spark
@@ -143,3 +145,10 @@ def test_an_epoch_with_many_rows_is_staged_in_tables_and_counted_once(ways: Ways
     assert small == large
     assert ways.given == 0
     assert [report.nodes["m"].rows_out for report in reports] == [3, 3]
+
+
+def test_queries_that_share_a_sink_learn_each_for_itself() -> None:
+    run = PostgresDeliveryRun(None, None)  # type: ignore[arg-type]  # neither is used
+    first, second = (run.small_way(Epoch(query, "pg", 0, "d", "")) for query in ("q1", "q2"))
+    assert first is not second
+    assert run.small_way(Epoch("q1", "pg", 1, "d", "")) is first

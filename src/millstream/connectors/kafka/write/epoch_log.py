@@ -115,9 +115,11 @@ class EpochLog:
         self._done = done
 
     def _delete_leftovers(self, epoch: int) -> None:
-        """The plan of this epoch stays: a repetition may need it."""
+        """The plan of this epoch stays: a repetition may need it. Files that a killed driver was writing have names of their own."""
         for name in self.storage.names():
             number = name.partition(".")[0].partition("-")[0]
+            if name.startswith(".") and name.endswith(".tmp"):
+                self.storage.delete(name)
             if number.isdigit() and (int(number) < epoch or (int(number) == epoch and not name.endswith(".json"))):
                 self.storage.delete(name)
 

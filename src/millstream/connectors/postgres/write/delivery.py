@@ -55,7 +55,8 @@ class PostgresDeliveryRun(SinkRun[Work]):
         """Prefixes of the staging tables that this run has made."""
         self._holding: set[str] = set()
         """The queries whose epochs the table holds."""
-        self.small_way = SmallWay()
+        self._small_ways: dict[str, SmallWay] = {}
+        """By query: the queries that share a sink run in threads of their own."""
         self._kept = KeptConnections()
 
     @property
@@ -95,9 +96,10 @@ class PostgresDeliveryRun(SinkRun[Work]):
         """Stage the columns of a frame, with the statements that will merge them. Rows that cannot be computed twice are held until they
         are staged, in case they turn out to be many.
         """
-        small = self.small_way.is_open()
+        way = self.small_way(epoch)
+        small = way.is_open()
         with hold(frame) if small and not epoch.repeatable else nullcontext():
-            given = self.small_way.collect(frame, columns, key) if small else None
+            given = way.collect(frame, columns, key) if small else None
             if given is not None:
                 return Staged(given.count, Work(self.target.address(), self._ledger, (), statements, blame, given))
             staged = self._stage_in_tables(to_staging_types(frame, columns), column_definitions(columns, key), epoch, statements, blame)
@@ -123,7 +125,7 @@ class PostgresDeliveryRun(SinkRun[Work]):
         except RunError:
             give_up(work)
             raise
-        self.small_way.learn(work.rows, sum(attempt.size for attempt in attempts))
+        self.small_way(epoch).learn(work.rows, sum(attempt.size for attempt in attempts))
         return Staged(work.rows, work)
 
     def commit(self, staged: Staged[Work], epoch: Epoch) -> None:
@@ -146,6 +148,11 @@ class PostgresDeliveryRun(SinkRun[Work]):
         with open_connection(self.target.address().to(connect_timeout="2")) as connection:
             for own in self._staged:
                 sweep(connection, self.target.metadata_schema, own)
+
+    def small_way(self, epoch: Epoch) -> SmallWay:
+        if epoch.query not in self._small_ways:
+            self._small_ways[epoch.query] = SmallWay()
+        return self._small_ways[epoch.query]
 
     @property
     def _ledger(self) -> Ledger:

@@ -28,6 +28,7 @@ class KeptConnections:
     def __init__(self) -> None:
         self._idle: list[tuple[float, psycopg.Connection[Any]]] = []
         """With the time since which each is idle."""
+        self._closed = False
 
     @contextmanager
     def transaction(self, address: Address) -> Iterator[psycopg.Connection[Any]]:
@@ -42,10 +43,14 @@ class KeptConnections:
             connection.close()
             raise
         self._idle.append((time.monotonic(), connection))
+        if self._closed:  # by another thread, during the transaction
+            self.close()
 
     def close(self) -> None:
-        while self._idle:
-            self._idle.pop()[1].close()
+        self._closed = True
+        with suppress(IndexError):
+            while True:
+                self._idle.pop()[1].close()
 
     def _take(self, address: Address) -> psycopg.Connection[Any]:
         """An idle connection that the server has not closed meanwhile, or a new one. After a longer pause always a new one: a firewall may
