@@ -16,6 +16,13 @@ ROOT = Path(__file__).parents[2]
 KILLS = int(os.environ.get("MILLSTREAM_KILLS") or 0)
 """How many deaths `make chaos` asks for; 0: the short sample of `make test`."""
 SEED = int(os.environ.get("MILLSTREAM_SEED") or 7)
+START = "MILLSTREAM_START"
+"""A variable of the victim's environment: how often it has been started."""
+
+
+def chance_of_start() -> random.Random:
+    """What a victim does by chance: the same for the same seed and start."""
+    return random.Random(f"{SEED} {os.environ.get(START)}")
 
 
 def chosen(chance: random.Random, sample: Sequence[str], kinds: Sequence[str]) -> list[str]:
@@ -51,7 +58,8 @@ class Arena:
         with (self.folder / "log").open("ab") as log:
             script = Path(__file__).with_name(self.script)
             command = [sys.executable, str(script), str(self.folder / "p.yaml"), str(self.folder / "deaths"), self.variant]
-            self.victim = subprocess.Popen(command, stdout=log, stderr=log, cwd=ROOT)
+            environment = {**os.environ, "MILLSTREAM_SEED": str(SEED), START: str(self.starts)}
+            self.victim = subprocess.Popen(command, stdout=log, stderr=log, cwd=ROOT, env=environment)
 
     def log(self) -> str:
         return (self.folder / "log").read_text()[-3000:]

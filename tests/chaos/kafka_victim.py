@@ -1,16 +1,14 @@
 """A pipeline in a process of its own, that dies where it is told: `kafka_victim.py PIPELINE DEATHS VARIANT`.
 
-A file in DEATHS is an order to die at the point that it is named after; whoever removes it, obeys. `variant` takes away one part of the
-protocol, for the controls: what it protects from must then be seen to happen.
+A file in DEATHS is an order to die at the point that it is named after; the process that removes it dies. `variant` takes away one part of
+the protocol, for the controls: what it protects from must then be seen to happen.
 """
 
 from __future__ import annotations
 
 import os
-import random
 import signal
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from pyspark import cloudpickle
 from tests.chaos import arena
-from tests.chaos.arena import ordered
+from tests.chaos.arena import chance_of_start, ordered
 
 from millstream.connectors.kafka import sink
 from millstream.connectors.kafka.worker import lanes
@@ -74,9 +72,9 @@ def no_marker(job: Any, lane: int, held: Any) -> None:
     """Write, whatever the marker says."""
 
 
-def either_way(seed: str) -> Callable[[SmallRows], bool]:
+def either_way() -> Callable[[SmallRows], bool]:
     """Small epochs, of which about every second attempt is made as if it were large."""
-    chance = random.Random(f"{seed} {time.time_ns()}")
+    chance = chance_of_start()
     return lambda _: chance.random() < 0.5
 
 
@@ -88,7 +86,7 @@ def main(pipeline: str, deaths: str, variant: str) -> None:
     if "no_marker" in variant:
         lanes.check_own_marker = lane_fencing.check_marker = no_marker
     if variant == "either_way":
-        SmallRows.is_tried = either_way(pipeline)  # type: ignore[method-assign]  # that is the test
+        SmallRows.is_tried = either_way()  # type: ignore[method-assign]  # that is the test
     if "large" in variant:
         SmallRows.collect = lambda self, frame: None  # type: ignore[method-assign]  # that is the test
     if "random_lanes" in variant:

@@ -8,7 +8,6 @@ may go the other way.
 from __future__ import annotations
 
 import os
-import random
 import signal
 import sys
 import threading
@@ -20,7 +19,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 import psycopg
-from tests.chaos.arena import ordered
+from tests.chaos.arena import chance_of_start, ordered
 
 from millstream.connectors.postgres.worker import staging
 from millstream.connectors.postgres.write import commit
@@ -57,6 +56,7 @@ def mortal_worker(deaths: str) -> Callable[..., Any]:
 
 def mortal_driver(deaths: str) -> Any:
     merge, commit_works, collect, sync = commit._merge, commit.commit, SmallWay.collect, psycopg.Pipeline.sync
+    chance = chance_of_start()
 
     def end() -> None:
         os.kill(os.getpid(), signal.SIGKILL)
@@ -72,7 +72,7 @@ def mortal_driver(deaths: str) -> Any:
 
     def synced(pipeline: psycopg.Pipeline) -> None:
         if ordered(deaths, "driver-sent"):  # somewhere between the first statement and the answer to the commit
-            threading.Timer(random.random() * 0.004, end).start()
+            threading.Timer(chance.random() * 0.004, end).start()
             sync(pipeline)
             time.sleep(1)
         sync(pipeline)
@@ -100,7 +100,7 @@ def mortal_driver(deaths: str) -> Any:
 def take_turns() -> Callable[[SmallWay], bool]:
     """Whether a sink's next epoch is collected: the first sink every other time, the second one every other two times."""
     epochs: dict[int, int] = {}
-    first = os.getpid() % 4
+    first = chance_of_start().randrange(4)
 
     def is_open(way: SmallWay) -> bool:
         epochs.setdefault(id(way), first)

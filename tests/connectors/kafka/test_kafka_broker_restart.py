@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import uuid
 from collections.abc import Iterator
 
@@ -23,16 +24,36 @@ def rows(value: bytes) -> Iterator[pa.RecordBatch]:
     yield pa.RecordBatch.from_pydict({"key": [b"k"], "value": [value]})
 
 
-def test_an_open_writer_goes_on_after_a_restart() -> None:
+def restarted(changes: dict[str, str], seconds: float) -> tuple[list[str], list[bytes]]:
+    """The outcomes of two epochs before a restart and two after it, and what the topic has then."""
     with start_broker() as broker:
         cluster, group = Cluster(broker), f"g{uuid.uuid4().hex[:6]}"
         topic = cluster.topic(4)
-        client = producer_properties(KafkaSink(topic=topic, bootstrap_servers=cluster.address))
-        writer = Writer(client, group, SMALL)
+        client = {**producer_properties(KafkaSink(topic=topic, bootstrap_servers=cluster.address)), **changes}
+        writer, outcomes = Writer(client, group, SMALL), list[str]()
+
+        def write(epoch: int) -> None:
+            job = LaneJob(client, group, topic, epoch, "digest", "run", seconds=seconds)
+            outcomes.append(lanes.write(job, writer, rows(str(epoch).encode())).outcome)
+
         for epoch in range(4):
             if epoch == 2:
                 broker.kill()
                 broker.start()
-            job = LaneJob(client, group, topic, epoch, "digest", "run", seconds=30)
-            assert lanes.write(job, writer, rows(str(epoch).encode())).outcome == "done"
-        assert [message.value() for message in cluster.messages(topic)] == [b"0", b"1", b"2", b"3"]
+            thread = threading.Thread(target=write, args=[epoch], daemon=True)  # it may wait for ever
+            thread.start()
+            thread.join(seconds)
+            if thread.is_alive():
+                break
+        return outcomes, [message.value() for message in cluster.messages(topic)]
+
+
+def test_an_open_writer_goes_on_after_a_restart() -> None:
+    assert restarted({}, 30) == (["done"] * 4, [b"0", b"1", b"2", b"3"])
+
+
+def test_with_the_default_of_the_client_it_waits_for_ever() -> None:
+    """The control."""
+    outcomes, values = restarted({"metadata.recovery.strategy": "rebootstrap"}, 10)
+    assert (outcomes[:2], values) == (["done"] * 2, [b"0", b"1"])
+    assert "done" not in outcomes[2:]

@@ -230,7 +230,7 @@ def test_a_broker_that_is_not_there_is_tried_again_later(job: LaneJob) -> None:
     assert lanes.send(away, 0, rows(b"a")).outcome == "later"
 
 
-def test_a_transaction_that_was_left_open_holds_nobody_up(kafka: Cluster, job: LaneJob) -> None:
+def test_a_transaction_that_was_left_open_does_not_delay_the_next_owner(kafka: Cluster, job: LaneJob) -> None:
     assert lanes.send(job, 0, rows(b"a")).outcome == "done"
     killed = Producer({**job.client, "transactional.id": f"{job.group}.0"})
     killed.init_transactions(20)

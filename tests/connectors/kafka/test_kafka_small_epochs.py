@@ -111,9 +111,43 @@ def test_large_epochs_go_by_lanes_and_small_ones_follow(stage: Stage, monkeypatc
     assert stage.once()
 
 
+@pytest.mark.parametrize("large", [False, True])
+@pytest.mark.parametrize("marked", [True, False])
+def test_a_commit_whose_answer_is_lost_is_found_by_the_same_run(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, large: bool, marked: bool
+) -> None:
+    """The control: without the marker the rows come twice."""
+    commit, token = lanes.commit, stage.folder / "token"
+    token.touch()
+
+    def losing(job: lanes.LaneJob, writer: Writer) -> None:
+        from confluent_kafka import KafkaError, KafkaException  # it travels to the workers
+
+        commit(job, writer)
+        if job.epoch != 1:
+            return
+        try:
+            token.unlink()
+        except FileNotFoundError:
+            return
+        raise KafkaException(KafkaError(KafkaError._FAIL, "the answer is lost", retriable=False))
+
+    monkeypatch.setattr(lanes, "commit", losing)
+    if large:
+        only_large(monkeypatch)
+    if not marked:
+        monkeypatch.setattr(lanes, "check_own_marker", lambda *_: None)
+    stage.go(70)
+    assert not token.exists()
+    assert stage.once() == marked
+    assert {row["n"] for row in stage.rows()} == set(range(70))
+
+
 def test_both_ways_write_the_same_messages(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     options = "lanes: 4, headers: {h: {column: n}, w: x}"
+    small, large = spy(monkeypatch, "publish_small"), spy(monkeypatch, "publish")
     stage.go(60, options)
+    assert (len(small), len(large)) == (2, 0)
     with monkeypatch.context() as patched:
         only_large(patched)
         stage.count = 0
@@ -121,4 +155,8 @@ def test_both_ways_write_the_same_messages(stage: Stage, monkeypatch: pytest.Mon
     found = [
         (message.key(), message.value(), message.partition(), str(message.headers())) for message in stage.kafka.messages(stage.target)
     ]
+    assert (len(small), len(large)) == (2, 2)
     assert len(found) == 120 and len(set(found)) == 60
+    for key in {key for key, *_ in found}:  # each way keeps the order of a key
+        order = [int(dict(message.headers())["h"]) for message in stage.kafka.messages(stage.target) if message.key() == key]
+        assert order == 2 * sorted(set(order)) and len(order) == 24
