@@ -37,8 +37,11 @@ def test_an_epoch_that_spark_repeats_is_not_written_again(stage: Stage, monkeypa
     assert stage.once()
 
 
-def test_a_plan_that_was_put_after_its_epoch_was_done_is_ignored(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("large", [False, True])
+def test_a_plan_that_was_put_after_its_epoch_was_done_is_ignored(stage: Stage, monkeypatch: pytest.MonkeyPatch, large: bool) -> None:
     """A driver that had lost the lease has put it. Without a commit of Spark's the epoch comes again."""
+    if large:
+        only_large(monkeypatch)
     commit = KafkaSinkRun.commit
 
     def broken(self: Any, staged: Any, epoch: Any) -> None:
