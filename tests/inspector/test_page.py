@@ -92,7 +92,7 @@ def test_rows_are_shown_as_they_are(attend: Attend, visit: Open) -> None:
     run, link = attend()
     page = visit(link)
     node(page, "big").click()
-    page.wait_for_selector("#panel >> text=no rows have been sampled")
+    page.wait_for_selector("#panel >> text=waiting: some rows")
     rows = ('{"id": 9007199254740993, "user": "ann"}', '{"id": 2, "user": null, "more": {"a": 1.0}}')
     run.recorder.publish(events.RowsSampled(node="big", query="orders", epoch=4, rows=rows, read_again=False))
     page.wait_for_selector("[aria-label='Sampled rows'] table", timeout=SOON)

@@ -50,7 +50,7 @@ def test_a_filter_is_applied_before_rows_are_taken(attend: Attend, visit: Open) 
     box = page.locator("#panel").get_by_label("Filter")
     box.fill("value = 'rare'")
     page.keyboard.press("Enter")
-    page.wait_for_selector("#panel >> text=no rows have been sampled")
+    page.wait_for_selector("#panel >> text=waiting: some rows")
     run.recorder.watches.offer("orders", {"big"}, {"orders"})
     assert Watched("big", "value = 'rare'") in run.recorder.watches.due("orders")
     sample(run, where="value = 'rare'", epoch=5)
@@ -68,7 +68,7 @@ def test_rows_can_be_paused_and_copied(attend: Attend, visit: Open) -> None:
     sample(run, '{"id": 1, "value": "a"}')
     table = page.locator("[aria-label='Sampled rows'] tbody tr")
     page.wait_for_selector("[aria-label='Sampled rows'] table", timeout=SOON)
-    page.locator("#panel").get_by_role("button", name="Pause").click()
+    page.locator("#panel").get_by_role("button", name="Hold rows").click()
     sample(run, '{"id": 2, "value": "b"}', epoch=5)
     page.wait_for_timeout(800)
     assert table.count() == 1
@@ -90,7 +90,7 @@ def test_a_mistake_in_the_filter_is_marked(attend: Attend, visit: Open) -> None:
     assert "vlaue = 'x'\n^^^^^" in page.locator("#panel .message-text").text_content()
     box.fill("value = 'x'")
     page.keyboard.press("Enter")
-    page.wait_for_selector("#panel >> text=no rows have been sampled")
+    page.wait_for_selector("#panel >> text=waiting: some rows")
     failed = {
         "node": "big",
         "query": "orders",

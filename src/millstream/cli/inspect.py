@@ -14,7 +14,7 @@ import typer
 from millstream.cli.inspect_option import inspect_address
 from millstream.cli.output import narrate
 from millstream.cli.running import client_of, wanted_run
-from millstream.errors import UsageError
+from millstream.errors import Diagnostic, UsageError, nearest
 
 if TYPE_CHECKING:
     from millstream.plan.run_options import InspectAddress
@@ -50,6 +50,13 @@ def inspect(
 
 def _refuse(pipeline: str) -> None:
     """No pipeline of this name runs."""
+    path = Path(pipeline)
+    if path.suffix in {".yaml", ".yml"}:
+        help_ = nearest(path.name, [each.name for each in path.parent.glob("*.y*ml")])
+        raise UsageError([Diagnostic("MS001", f"there is no file `{pipeline}`", help=help_)])
+    if path.exists():
+        help_ = "name its YAML file; a pipeline in Python is shown while it runs, by its name"
+        raise UsageError([Diagnostic("MS187", f"`{pipeline}` names no pipeline", help=help_)])
     try:
         client_of(pipeline)
     except UsageError as error:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Iterable, Iterator
 from importlib.metadata import version
@@ -56,7 +55,7 @@ class _RunCollector(Collector):
         snapshot = self._run.recorder.snapshot()
         moment = Moment(snapshot, health_of(snapshot, self._run.gate.is_paused), time.time())
         about = GaugeMetricFamily("millstream_run_info", "The run.", labels=[*self._always, "run", "version", "process"])
-        about.add_metric([*self._always.values(), self._run.run, version("millstream"), str(os.getpid())], 1)
+        about.add_metric([*self._always.values(), self._run.run, version("millstream"), str(self._run.process)], 1)
         yield about
         for metric in METRICS:
             yield self._family(metric, moment)

@@ -67,8 +67,8 @@ class Watermarks:
         return min(self._own[name] for name in awake)
 
     def facts(self, watermark_ms: int) -> WatermarkFacts | None:
-        """Facts for people; None while the watermark is held back until the end of the input."""
-        if self.plan.held or not self._own:
+        """Facts for people; None while there is none, or while it is held back until the end of the input."""
+        if self.plan.held or not self._own or watermark_ms <= 0:
             return None
         latest = max(self._own.values())
         missing = sorted(set(self.nodes.values()) - set(self._own))

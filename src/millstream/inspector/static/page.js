@@ -687,7 +687,7 @@ function drawHeader() {
     LINK_TEXTS[model.link](),
     model.link !== "ended" ? "caution" : model.status.state === "failed" ? "bad" : "",
   );
-  for (const id of ["pause", "stop", "savepoint"]) byId(id).disabled = hasEnded() || !model.status || model.ordering.has(id);
+  for (const id of ["pause", "stop", "savepoint"]) byId(id).disabled = hasEnded() || !model.status || model.link !== "live" || model.ordering.has(id);
   if (!model.status) return;
   const { health, paused, seconds } = model.status;
   const isOld = model.link !== "live" && !hasEnded();
@@ -962,7 +962,7 @@ function pathBack(from, to) {
 // ---- topology
 
 const MARGIN = 26;
-const view = { zoom: 0, width: 0, height: 0, picture: undefined, nodes: new Map(), rows: new Map(), edges: [] };
+const view = { zoom: 0, isFitted: false, width: 0, height: 0, picture: undefined, nodes: new Map(), rows: new Map(), edges: [] };
 
 function buildTopology() {
   const { nodes, edges } = model.topology,
@@ -1155,7 +1155,22 @@ function showView(name) {
     byId(id).hidden = !isShown;
   byId("as-graph").setAttribute("aria-pressed", String(name === "graph"));
   byId("as-list").setAttribute("aria-pressed", String(name === "list"));
-  if (name === "graph" && !view.zoom) setZoom(Math.max(fittingZoom(), 0.6));
+  if (name === "graph" && !view.zoom) fit();
+}
+
+/** Show the whole graph if its texts stay readable; again whenever its place changes, until the user chooses a size. */
+function fit() {
+  setZoom(Math.max(fittingZoom(), 0.6));
+  view.isFitted = true;
+}
+
+function fitAgain() {
+  if (view.isFitted && !byId("graph").hidden) fit();
+}
+
+function resize(zoom, event) {
+  view.isFitted = false;
+  setZoom(zoom, event);
 }
 
 function fittingZoom() {
@@ -1177,9 +1192,12 @@ function setZoom(zoom, event) {
 
 function listenToTopology() {
   const frame = byId("graph");
-  byId("larger").addEventListener("click", () => setZoom(view.zoom * 1.25));
-  byId("smaller").addEventListener("click", () => setZoom(view.zoom / 1.25));
-  byId("fit").addEventListener("click", () => setZoom(fittingZoom()));
+  byId("larger").addEventListener("click", () => resize(view.zoom * 1.25));
+  byId("smaller").addEventListener("click", () => resize(view.zoom / 1.25));
+  byId("fit").addEventListener("click", () => {
+    setZoom(fittingZoom());
+    view.isFitted = true;
+  });
   byId("as-graph").addEventListener("click", () => showView("graph"));
   byId("as-list").addEventListener("click", () => showView("list"));
   byId("find").addEventListener("input", () => {
@@ -1194,7 +1212,7 @@ function listenToTopology() {
     (event) => {
       if (!event.ctrlKey && !event.metaKey) return;
       event.preventDefault();
-      setZoom(view.zoom * Math.exp(-event.deltaY / 300), event);
+      resize(view.zoom * Math.exp(-event.deltaY / 300), event);
     },
     { passive: false },
   );
@@ -1263,9 +1281,11 @@ function chooseQuery(name) {
 function drawQueries() {
   for (const [name, parts] of queryParts) {
     const facts = model.status.queries[name],
-      state = facts?.state ?? "not started",
+      isOld = model.link !== "live" && !hasEnded(),
+      isPaused = model.status.paused && facts?.state === "running",
+      state = isPaused ? "paused" : (facts?.state ?? "not started"),
       epoch = runningEpoch(name);
-    const tone = epoch?.isLong ? "caution" : (STATUS_TONES[state] ?? "muted");
+    const tone = isOld ? "muted" : epoch?.isLong ? "caution" : (STATUS_TONES[state] ?? "muted");
     parts.state.className = tone;
     show(parts.state, `${state} ${tone}`, () => [mark(epoch?.isLong ? "caution" : (STATUS_MARKS[state] ?? "running")), ` ${state}`]);
     setText(parts.text, queryText(facts, epoch, state === "restarting" ? restartOf(name) : undefined));
@@ -1311,6 +1331,7 @@ function openPanel(name) {
   drawNodes();
   drawPanel();
   byId("panel").scrollTo(0, 0);
+  fitAgain();
   view.nodes.get(name).group.scrollIntoView({ block: "nearest", inline: "nearest" });
   byId("panel-title").focus();
   watch();
@@ -1326,6 +1347,7 @@ function closePanel() {
   model.open = "";
   byId("panel").hidden = true;
   coverPage();
+  fitAgain();
   drawNodes();
   const drawn = byId("graph").hidden ? view.rows.get(name).button : view.nodes.get(name).group;
   (panel.opener.isConnected && panel.opener !== document.body ? panel.opener : drawn).focus();
@@ -1621,11 +1643,11 @@ function buildRows(parts) {
         panel.isPaused = !panel.isPaused;
         panel.frozen = panel.isPaused ? model.samples.get(panel.wish) : undefined;
         pause.setAttribute("aria-pressed", String(panel.isPaused));
-        setText(pause, panel.isPaused ? "Go on" : "Pause");
+        setText(pause, panel.isPaused ? "Go on" : "Hold rows");
         drawPanel();
       },
     },
-    "Pause",
+    "Hold rows",
   );
   const filter = element("input", {
     type: "search",
@@ -1640,7 +1662,7 @@ function buildRows(parts) {
     size: "24",
     autocomplete: "off",
     spellcheck: "false",
-    placeholder: "amount > 100",
+    placeholder: "a condition",
     "aria-describedby": "where-note",
     change: () => {
       panel.where = where.value.trim();
@@ -1697,7 +1719,7 @@ function withoutRows() {
   if (hasEnded()) return "the run has ended; rows are not kept";
   if (!model.token) return "no rows have been sampled. Rows are sampled for those who have the link with the token";
   if (panel.looked !== undefined && panel.where) return `no row of epoch ${panel.looked} passes the filter`;
-  return "no rows have been sampled";
+  return "waiting: some rows of the next epoch that has any are shown";
 }
 
 function rowTable(rows) {
