@@ -14,7 +14,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import pyarrow as pa
 
@@ -47,11 +47,15 @@ class LaneJob:
     seconds: float = 60
 
 
+Outcome = Literal["done", "held", "fenced", "later", "history", "taken", "missing", "refused"]
+"""`done`; `held`: already committed; `fenced`; `later`: Kafka does not answer; the others are permanent failures."""
+
+
 class LaneOutcome(NamedTuple):
-    """The result of a lane: `done`, `held` (already committed), `fenced`, `later` (Kafka does not answer), or a permanent failure."""
+    """The result of a lane."""
 
     lane: int
-    outcome: str
+    outcome: Outcome
     rows: int = 0
     detail: str = ""
 
