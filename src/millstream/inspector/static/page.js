@@ -1502,20 +1502,20 @@ function countsOf(node, facts) {
     ["rows out", countText(facts.rows_out)],
     ["rejects", countText(facts.rejected)],
     ["late rows", countText(facts.late)],
-    ["waiting rows", countText(facts.waiting)],
-    ["lost rows", countText(facts.lost)],
-    ["epochs", countText(facts.epochs)],
-    ["lookups with a match", countText(facts.hits)],
-    ["without a match", countText(facts.misses)],
-    [
-      "state",
-      state
-        ? `${plural(state.rows, "row")}, ${bytesText(state.memory_bytes)}${state.disk_bytes === null || state.disk_bytes === undefined ? "" : `, ${bytesText(state.disk_bytes)} on disk`}`
-        : NOT_COUNTED,
-    ],
+    ...known("waiting rows", facts.waiting),
+    ...known("lost rows", facts.lost),
+    ...known("epochs", facts.epochs),
+    ...known("lookups with a match", facts.hits),
+    ...known("without a match", facts.misses),
+    ...(state
+      ? [["state", `${plural(state.rows, "row")}, ${bytesText(state.memory_bytes)}${(state.disk_bytes ?? null) === null ? "" : `, ${bytesText(state.disk_bytes)} on disk`}`]]
+      : []),
     ...(facts.guarantee ? [["guarantee", facts.guarantee]] : []),
   ];
 }
+
+/** A count that only some nodes have. */
+const known = (name, count) => ((count ?? null) === null ? [] : [[name, countText(count)]]);
 
 function factsOfQuery(facts) {
   if (!facts) return [["state", "not started"]];
