@@ -73,8 +73,8 @@ def _open(address: Address) -> psycopg.Connection[Any]:
 
 
 def _is_usable(connection: psycopg.Connection[Any]) -> bool:
-    """Whether the connection is idle and open, as far as this side knows: a server that restarts or closes idle sessions has sent something. That
-    takes no round trip.
+    """Whether the connection is idle and open, as far as this side knows: a server that restarts or closes idle sessions has
+    sent something. That takes no round trip.
     """
     import psycopg
 
