@@ -47,10 +47,11 @@ def _first_rows() -> list[Figure]:
         (folder / "p.yaml").write_text(_WATCHED)
         preview = [_time_of(folder, millstream("preview", "p.yaml", "some", "--rows", "5", "--format", "json")) for _ in range(_TURNS)]
         run = subprocess.Popen(millstream("run", "p.yaml", "--quiet"), cwd=folder, stdout=sys.stderr)
+        watch = millstream("tap", "p.yaml", "some", "--limit", "1", "--format", "json")
         try:
-            while subprocess.run(millstream("tap", "p.yaml", "some", "--limit", "1"), cwd=folder, capture_output=True, check=False).returncode:
+            while subprocess.run(watch, cwd=folder, capture_output=True, check=False).returncode:
                 time.sleep(0.5)
-            tap = [_time_of(folder, millstream("tap", "p.yaml", "some", "--limit", "1", "--format", "json")) for _ in range(_TURNS)]
+            tap = [_time_of(folder, watch) for _ in range(_TURNS)]
         finally:
             run.terminate()
             run.wait()
