@@ -78,3 +78,14 @@ def test_an_unreachable_collector_is_one_warning(attend: Attend) -> None:
     notes = [str(note) for note in run.recorder.snapshot().notes if "traces" in str(note)]
     assert len(notes) == 1
     assert f"traces do not reach {gone.endpoint}/v1/traces" in notes[0]
+
+
+def test_what_cannot_be_read_does_not_end_the_traces(received: Callable[..., Received]) -> None:
+    def go(run: AttendedRun) -> None:
+        run.recorder.traced.put("orders", 7, "no line of a tap")
+        time.sleep(1.3)
+        run_an_epoch(run, number=8)
+        time.sleep(1.3)
+        assert [str(note) for note in run.recorder.snapshot().notes if "traces are missing" in str(note)]
+
+    assert "orders" in [span.name for span in received(go).spans()]

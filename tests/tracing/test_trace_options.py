@@ -48,6 +48,17 @@ def test_an_option_that_makes_no_sense_is_refused(option: str) -> None:
     assert findings(trace(option))
 
 
+@pytest.mark.parametrize("where", ["rand() < 0.1", "uuid() > 'a'", "now() > timestamp '2020-01-01'"])
+def test_a_condition_that_may_decide_otherwise_is_refused(where: str) -> None:
+    ((code, message, help_),) = findings(trace(f'{{where: "{where}"}}'))
+    assert code == "MS008" and "when an epoch is repeated" in message and "ratio" in help_
+
+
+def test_the_name_of_the_column_is_reserved() -> None:
+    text = "sources: {a: {type: file, path: in, format: json, schema: {_traceparent: string}}}\nsinks: {out: {type: blackhole, from: a}}"
+    assert ["reserved for traces" in each.message for each in loads(text).diagnostics] == [True]
+
+
 def test_a_word_that_is_not_known_leads_to_both_forms() -> None:
     assert findings(trace("0.01"))[0][2] == "known: `always`, or a map with `ratio`, `where`, `payload`"
 

@@ -128,10 +128,17 @@ class AttendedRun:
         """The nodes whose rows can be sampled, of those that somebody has asked for."""
         return set()
 
-    @cached_property
+    @property
     def schemas(self) -> Mapping[str, pa.Schema | None]:
-        """The columns of each node, as far as they are known without Spark."""
-        return known_schemas(self.topology, self.checkpoint)
+        """The columns of each node, as far as they are known without Spark. A source may pin its own after the start."""
+        known = self._schemas or known_schemas(self.topology, self.checkpoint)
+        if all(schema is not None for schema in known.values()):
+            self._schemas.update(known)
+        return known
+
+    @cached_property
+    def _schemas(self) -> dict[str, pa.Schema | None]:
+        return {}
 
     def _require_epochs(self, what: str) -> None:
         if isinstance(self.topology.settings.trigger, RealTime):

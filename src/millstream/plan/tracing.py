@@ -16,8 +16,10 @@ TRACED = "_traceparent"
 """The column of traced records; null for the others."""
 HEADER = "traceparent"
 """The header in HTTP and Kafka."""
-VALID = "^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$"
+VALID = r"^(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}\z"
 """What a `traceparent` looks like."""
+SAMPLED = r"[13579bdf]\z"
+"""The last digit of one whose record is traced."""
 
 
 class Sampling(BaseModel):

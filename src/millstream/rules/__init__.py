@@ -27,7 +27,7 @@ from millstream.rules.time import (
     stateful_nodes_have_event_time,
     totals_are_over_rows,
 )
-from millstream.rules.tracing import traces_begin_at_sources
+from millstream.rules.tracing import the_column_of_traces_is_free, traces_begin_at_sources
 from millstream.rules.wiring import (
     both_ends_exist,
     dead_letters_exist,
@@ -55,6 +55,7 @@ RULES: tuple[Rule, ...] = (
     primary_keys_are_in_the_schema,
     event_times_can_be_read,
     traces_begin_at_sources,
+    the_column_of_traces_is_free,
     components_agree,
     groups_share_a_query,
     functions_are_found,

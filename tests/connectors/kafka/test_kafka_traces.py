@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from tests.servers.kafka import Cluster
@@ -91,3 +92,17 @@ def test_equal_messages_have_traces_of_their_own(kafka: Cluster, pipeline: Calla
     kafka.send(source, [{"id": 7}, {"id": 7}])
     run(pipeline(TRACED.format(address=kafka.address, source=source, target=target, trace="always")))
     assert len({dict(message.headers()).get("traceparent") for message in kafka.messages(target)}) == 2
+
+
+def test_a_dead_letter_of_a_traced_row_is_the_row(
+    kafka: Cluster, pipeline: Callable[..., Topology], run: Callable[..., Report], tmp_path: Path
+) -> None:
+    source, target = kafka.topic(), kafka.topic()
+    kafka.send(source, [{"id": 1}])
+    text = TRACED.format(address=kafka.address, source=source, target=target, trace="always")
+    text = text.replace(
+        "key: [id]}", "key: [id], max_message_size: 80B, on_error: {dead_letter: bad}}\n      bad: {type: file, path: bad, format: json}"
+    )
+    run(pipeline(text))
+    (letter,) = [json.loads(line) for file in (tmp_path / "bad").glob("*.json") for line in file.read_text().splitlines()]
+    assert json.loads(letter["raw"]) == {"id": 1}

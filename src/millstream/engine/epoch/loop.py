@@ -240,8 +240,12 @@ class EpochLoop:
             self.status.usual.append(took)
             return
         holding = max(0.0, took - median(self.status.usual)) if self.status.usual else 0.0
+        has_read_again = False
         for watched in self.status.watched:
-            begun = time.monotonic()
+            again = not epoch.plan.is_handed_over(watched.node)
+            if again and has_read_again:  # one per epoch: the next wish has its turn in the next
+                continue
+            begun, has_read_again = time.monotonic(), has_read_again or again
             with suppress(Exception):
                 found = self.samples.take(watched, epoch, frames)
                 if found is not None:

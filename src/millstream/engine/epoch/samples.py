@@ -7,6 +7,8 @@ So the part of the epoch's own plan that computes the node runs once more, as a 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -49,12 +51,13 @@ class Samples:
         common: dict[str, Any] = {"node": watched.node, "query": epoch.plan.name, "epoch": epoch.number, "where": watched.where}
         again = not epoch.plan.is_handed_over(watched.node)
         try:
-            rows = self._read_again(watched.node, epoch.plan, held.session) if again else held.held(watched.node)
-            if rows is None:
-                return None
-            rows = self.lowering.untraced(rows)
-            columns = {each.name: each.dataType.simpleString() for each in rows.schema}
-            return RowsSampled(**common, rows=_some_of(rows, watched.where, epoch.clock), read_again=again, columns=columns)
+            with _unchecked(held.session) if again else nullcontext():
+                rows = self._read_again(watched.node, epoch.plan, held.session) if again else held.held(watched.node)
+                if rows is None:
+                    return None
+                rows = self.lowering.untraced(rows)
+                columns = {each.name: each.dataType.simpleString() for each in rows.schema}
+                return RowsSampled(**common, rows=_some_of(rows, watched.where, epoch.clock), read_again=again, columns=columns)
         except Exception as error:  # noqa: BLE001 — whatever it is, only the watcher learns of it
             why = error.diagnostics[0] if isinstance(error, RunError) else _failure(error, watched)
             return RowsRefused(**common, code=why.code, message=why.message, detail=why.detail, help=why.help)
@@ -70,7 +73,6 @@ class Samples:
             part = children(part)[place]
         if keeps_state(part):
             raise _refusal(name, "it depends on rows of other epochs, or on a table")
-        session.conf.set(_CHECK, "false")
         return visible(Bridge(session).frame(part), plan.node(name))
 
     def _require_same_rows(self, name: str, plan: QueryPlan) -> None:
@@ -85,6 +87,20 @@ class Samples:
             top, part = (self.stream.frame, known[name]) if self.stream is not None and name in known else (None, None)
             self._paths[name] = _find(_analysed(top), _analysed(part)) if top is not None and part is not None else None
         return self._paths[name]
+
+
+@contextmanager
+def _unchecked(session: SparkSession) -> Iterator[None]:
+    """In the body Spark takes a stream's leaf in a batch plan; later epochs are checked as before."""
+    before = session.conf.get(_CHECK, None)
+    session.conf.set(_CHECK, "false")
+    try:
+        yield
+    finally:
+        if before is None:
+            session.conf.unset(_CHECK)
+        else:
+            session.conf.set(_CHECK, before)
 
 
 def _some_of(rows: DataFrame, where: str, clock: str) -> tuple[str, ...]:

@@ -54,6 +54,7 @@ from millstream.sql.analysed.gate import Refusal, inexact, per_epoch
 from millstream.sql.catalyst.bridge import WATERMARK
 from millstream.sql.check.changelog import names_op
 from millstream.sql.check.query import reads_clock
+from millstream.sql.check.whole_rows import sees_whole_rows
 from millstream.store.protocol import Namespace, Store
 
 _NO_TIME = "1970-01-01 00:00:00.000000"
@@ -316,6 +317,8 @@ class Lowering:
             self.traced[node.name] = node.options.telemetry.trace is not None
             return with_event_time(with_traces(read, node, self.checkpoint.pipeline, self.taps), node, clock, watched)
         self.statements[node.name] = []
+        if any(self.traced.values()) and _sees_whole_rows(node):
+            frames = {name: self.untraced(frame) for name, frame in frames.items()}
         run, context = self.transform(node), self.context(node, clock, event_times)
         if context.whole_rows:
             self.whole_rows.add(node.name)
@@ -465,6 +468,12 @@ def _texts_of(value: Any) -> Iterator[str]:
     elif isinstance(value, Mapping | list | tuple):
         for each in value.values() if isinstance(value, Mapping) else value:
             yield from _texts_of(each)
+
+
+def _sees_whole_rows(node: AnyNode) -> bool:
+    """Whether a node's texts might see the context of traced records. What is traced must not change what is computed."""
+    document = {name: value for name, value in node_document(node).items() if name != "description"}
+    return any(map(sees_whole_rows, _texts_of(document)))
 
 
 def _feed_name(name: str, ttl: str | None) -> str:

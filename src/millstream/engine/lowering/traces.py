@@ -16,11 +16,14 @@ from pyspark.sql.classic.column import _to_seq
 from pyspark.sql.types import DataType, MapType, StructType, VariantType
 
 from millstream.plan.components import POSITION, REJECT
+from millstream.plan.expressions import quote_column
 from millstream.plan.nodes import SourceNode
-from millstream.plan.tracing import TRACED, VALID, Sampling, sampling_of
+from millstream.plan.tracing import SAMPLED, TRACED, VALID, Sampling, sampling_of
 
 RECORDS = 1000
 """Records per node and epoch that are reported, at most. The column of the others is as good."""
+CHARACTERS = 250_000
+"""What a task notes about them, at most: the notes come back with its result, and Spark limits the size of results."""
 _PARENT = "_millstream_parent"
 _SAMPLED = "-01"
 _RATIO_BITS = 53
@@ -39,14 +42,15 @@ class Taps:
     def __post_init__(self) -> None:
         jvm = self.spark._jvm
         assert jvm is not None
-        object.__setattr__(self, "log", jvm.millstream.TraceLog(RECORDS))
+        object.__setattr__(self, "log", jvm.millstream.TraceLog(RECORDS, CHARACTERS))
         self.spark._jsc.sc().register(self.log)
 
     def observe(self, frame: DataFrame, node: str, length: int, parent: Column | None = None) -> DataFrame:
         """The same rows; the log gets a line for each traced one."""
         self.lengths[node] = length
         shown = [name for name in frame.columns if name not in (TRACED, REJECT, POSITION, _PARENT)] if length else []
-        preview = F.left(F.to_json(F.struct(*[f"`{name}`" for name in shown])), F.lit(length)) if shown else F.lit(None).cast("string")
+        row = F.to_json(F.struct(*map(quote_column, shown)))
+        preview = F.left(row, F.lit(length)) if shown else F.lit(None).cast("string")
         passed = self._tap(node, F.col(TRACED), F.lit(None).cast("string") if parent is None else parent, preview)
         return frame.where(F.when(F.col(TRACED).endswith(_SAMPLED), passed).otherwise(True))
 
@@ -68,7 +72,7 @@ def with_traces(frame: DataFrame, node: SourceNode, pipeline: str, taps: Taps | 
     if sampling is None:
         return frame
     given = F.col(TRACED) if TRACED in frame.columns else None
-    own = [F.col(f"`{name}`") for name in frame.columns if name not in (POSITION, TRACED)]
+    own = [F.col(quote_column(name)) for name in frame.columns if name not in (POSITION, TRACED)]
     parent = (F.lit(None).cast("string") if given is None else given).alias(_PARENT)
     traced = frame.select(*own, _context(frame, sampling, f"{pipeline}/{node.name}", given).alias(TRACED), parent)
     if taps is not None:
@@ -81,12 +85,12 @@ def _context(frame: DataFrame, sampling: Sampling, place: str, given: Column | N
     position = [name for name in position if name not in (TRACED, REJECT)]
 
     def number(what: str) -> Column:
-        return F.xxhash64(F.lit(f"{what} {place}"), *[F.col(f"`{name}`") for name in position])
+        return F.xxhash64(F.lit(f"{what} {place}"), *[F.col(quote_column(name)) for name in position])
 
     def hexadecimal(what: str) -> Column:
         return F.lower(F.lpad(F.hex(number(what)), 16, "0"))
 
-    chosen = F.lit(True) if sampling.where is None else F.coalesce(F.expr(str(sampling.where)), F.lit(False))
+    chosen = F.lit(True) if sampling.where is None else F.coalesce(_tried(F.expr(str(sampling.where))), F.lit(False))
     if sampling.ratio is not None and sampling.ratio < 1:
         chosen &= F.shiftrightunsigned(number("sample"), 64 - _RATIO_BITS) < int(sampling.ratio * 2**_RATIO_BITS)
     span = hexadecimal("span")
@@ -94,7 +98,16 @@ def _context(frame: DataFrame, sampling: Sampling, place: str, given: Column | N
     if given is None:
         return begun
     continued = F.concat(F.lit("00-"), F.substring(given, 4, 32), F.lit("-"), span, F.lit(_SAMPLED))
-    return F.when(given.rlike(VALID), F.when(given.endswith(_SAMPLED), continued).otherwise(given)).otherwise(begun)
+    return F.when(given.rlike(VALID), F.when(given.rlike(SAMPLED), continued).otherwise(given)).otherwise(begun)
+
+
+def _tried(condition: Column) -> Column:
+    """A condition that is null where it fails: it says what is traced, and must not fail a row."""
+    session = SparkSession.getActiveSession()
+    assert session is not None and session._jvm is not None
+    utils = session._jvm.org.apache.spark.sql.classic.ExpressionUtils
+    attempt = session._jvm.org.apache.spark.sql.catalyst.expressions.TryEval(utils.expression(condition._jc))
+    return Column(utils.column(attempt))
 
 
 def _can_be_hashed(kind: DataType) -> bool:

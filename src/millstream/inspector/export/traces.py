@@ -49,7 +49,10 @@ class TracesPush:
     def _push(self) -> None:
         while True:
             ended = self._ending.wait(_EVERY_SECONDS)
-            self._send(self._take())
+            try:
+                self._send(self._take())
+            except Exception as error:  # noqa: BLE001 — whatever it is, the run goes on, and so do later traces
+                self._warn(f"traces are missing: {type(error).__name__}: {error}")
             if ended:
                 return
 

@@ -6,16 +6,25 @@ import java.util.List;
 import java.util.Map;
 import org.apache.spark.util.AccumulatorV2;
 
-/** Lines about traced records, noted by tasks and taken by the driver after each epoch. It holds a limited number of lines per node. */
+/**
+ * Lines about traced records, noted by tasks and taken by the driver after each epoch. It holds a limited number of lines per node, and a task
+ * a limited number of characters: its lines come back with its result.
+ */
 public class TraceLog extends AccumulatorV2 {
     private static final long serialVersionUID = 1L;
 
+    private static final int TASKS = 16;
+
     private final int limit;
+    private final int characters;
+    private int noted = 0;
     private List lines = new ArrayList();
     private Map counts = new HashMap();
 
-    public TraceLog(int limit) {
+    /** The driver's: as large as that of some tasks together. */
+    public TraceLog(int limit, int characters) {
         this.limit = limit;
+        this.characters = characters;
     }
 
     /** Note a line, unless the node has enough. */
@@ -23,11 +32,12 @@ public class TraceLog extends AccumulatorV2 {
         if (takes(node)) {
             lines.add(new String[] {node, line});
             counts.put(node, Integer.valueOf(count(node) + 1));
+            noted += line.length();
         }
     }
 
     public synchronized boolean takes(String node) {
-        return count(node) < limit;
+        return count(node) < limit && noted < (isAtDriverSide() ? TASKS * characters : characters);
     }
 
     /** All lines so far, which are then forgotten. */
@@ -48,20 +58,21 @@ public class TraceLog extends AccumulatorV2 {
 
     @Override
     public synchronized AccumulatorV2 copy() {
-        TraceLog copied = new TraceLog(limit);
+        TraceLog copied = new TraceLog(limit, characters);
         copied.merge(this);
         return copied;
     }
 
     @Override
     public AccumulatorV2 copyAndReset() {
-        return new TraceLog(limit);
+        return new TraceLog(limit, characters);
     }
 
     @Override
     public synchronized void reset() {
         lines = new ArrayList();
         counts = new HashMap();
+        noted = 0;
     }
 
     @Override

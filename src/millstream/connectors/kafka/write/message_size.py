@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from millstream.plan.components import REJECT
 from millstream.plan.expressions import quote_column
+from millstream.plan.tracing import TRACED
 from millstream.worker import marks
 
 if TYPE_CHECKING:
@@ -41,7 +42,8 @@ def with_size_rejects(frame: DataFrame, message: dict[str, Column], limit: int) 
     row = F.struct(*[F.col(quote_column(name)) for name in columns])
     made = frame.select(row.alias("row"), *[column.alias(name) for name, column in message.items()])
     size = _size("headers" in message)
-    raw = F.to_json("row", {"ignoreNullFields": "false"})
+    shown = [F.col(f"row.{quote_column(name)}").alias(name) for name in columns if name != TRACED]
+    raw = F.to_json(F.struct(*shown), {"ignoreNullFields": "false"})
     reject = F.when(size > limit, F.struct(raw.alias("raw"), _sentence(size, limit).alias("error")))
     return made.select("row.*", reject.alias(REJECT))
 
