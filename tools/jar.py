@@ -14,7 +14,7 @@ from millstream.jvm.launch import OWN_CLASSES
 from millstream.jvm.session import SessionOptions, begin
 
 _PACKAGE = "millstream"
-_ORDER = ("RawLocalFiles", "LocalFiles", "TraceLog", "TraceTap")
+_ORDER = ("RawLocalFiles", "LocalFiles", "TraceContext", "TraceLog", "TraceTap")
 """A class comes after those that it uses."""
 _MADE = (1980, 1, 1, 0, 0, 0)
 

@@ -142,6 +142,14 @@ def test_only_so_many_records_of_an_epoch_are_reported(traces: Traces, monkeypat
     assert 0 < len(by_kind(received, "orders")) <= 7
 
 
+def test_in_the_long_run_only_so_many_records_of_a_second_are_reported(traces: Traces, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("millstream.engine.lowering.traces.RECORDS", 7)
+    monkeypatch.setattr("millstream.engine.lowering.traces.PER_SECOND", 0)
+    received = traces("always", rows=3000)
+    assert [span.name for span in received.spans()].count("epoch") == 3
+    assert len(by_kind(received, "orders")) == 7
+
+
 def test_a_python_node_has_a_span_of_its_time(traces: Traces, tmp_path: Path) -> None:
     (tmp_path / "slow.py").write_text("import time\n\ndef wait(table):\n    time.sleep(0.3)\n    return table\n")
     python = "big: {type: python, from: orders, function: 'slow.py:wait', schema: {id: int64}}"

@@ -45,7 +45,7 @@ def tap(
     as_json = (format or (TapFormat.table if sys.stdout.isatty() else TapFormat.json)) is TapFormat.json
     for event in _samples(client, sampled, where.strip()):
         if event["read_again"] and not told_again:
-            narrate(f"rows of `{sampled}` are read again: Spark computes it together with the nodes below it")
+            narrate(f"rows of `{sampled}` are read again from the offsets of the epoch: nothing holds them")
             told_again = True
         if not as_json:
             narrate(f"epoch {event['epoch']} of query `{event['query']}`:")

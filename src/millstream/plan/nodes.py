@@ -9,7 +9,7 @@ from typing import ClassVar, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from millstream.errors import Span
-from millstream.plan.components import Component, EpochTail, NamesInputs, Sink, Source, Transform, WaitsForClock, Windowed
+from millstream.plan.components import Component, EpochTail, HasSideOutputs, NamesInputs, Sink, Source, Transform, WaitsForClock, Windowed
 from millstream.plan.error_policy import OnError, dead_letter_sink_of
 from millstream.plan.event_time import EventTime
 from millstream.plan.options import Columns
@@ -105,6 +105,11 @@ class Node:
         return self.on_error != "fail"
 
     @property
+    def hides_rows(self) -> bool:
+        """Whether its readers may see fewer rows than it returns: without its rejects, its side outputs, or what its last step removes."""
+        return self.isolates
+
+    @property
     def expensive(self) -> bool:
         """Whether computing the node twice costs more than caching its rows."""
         return False
@@ -174,6 +179,10 @@ class TransformNode(Node):
     def has_tail(self) -> bool:
         """Whether its results need one more step per epoch."""
         return isinstance(self.component, EpochTail) and self.component.has_tail
+
+    @property
+    def hides_rows(self) -> bool:
+        return self.isolates or self.has_tail or isinstance(self.component, HasSideOutputs)
 
     def waits_for_clock(self, directory: Path) -> bool:
         """Whether an epoch runs at every trigger, with or without rows."""

@@ -18,8 +18,6 @@ HEADER = "traceparent"
 """The header in HTTP and Kafka."""
 VALID = r"^(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}\z"
 """What a `traceparent` looks like."""
-SAMPLED = r"[13579bdf]\z"
-"""The last digit of one whose record is traced."""
 
 
 class Sampling(BaseModel):

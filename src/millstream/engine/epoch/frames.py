@@ -91,7 +91,7 @@ class EpochFrames:
         self._count(name)
         if sink.isolates:
             return self.rows(name)
-        return self._last_rows(sink, self._lowering.for_sink(sink, self.rows(name)))
+        return self._last_rows(sink, self._lowering.for_sink(sink, self._plan.node(name), self.rows(name)))
 
     def _last_rows(self, sink: SinkNode, rows: DataFrame) -> DataFrame:
         """The last row of each key, for sinks that want only that row."""
@@ -115,22 +115,24 @@ class EpochFrames:
 
     def repeatable(self, sink: SinkNode) -> bool:
         """Whether a second computation gives a sink the same rows: no state, no random values, and only Spark's own code."""
-        if self._plan.stateful or not sink.inputs or self._plan.nodes_rejecting_to(sink):
-            return False
-        node = self._plan.node(sink.inputs[0])
-        foreign = [step for step in self._above(node) if functions_of(step.component) or calls_of(step, self._plan.functions)]
-        return not foreign and not self._varies(node)
+        return bool(sink.inputs) and not self._plan.nodes_rejecting_to(sink) and self._is_repeatable(self._plan.node(sink.inputs[0]))
 
     @property
     def session(self) -> SparkSession:
         """The session of the epoch."""
         return self._spark
 
-    def held(self, name: str) -> DataFrame | None:
-        """The rows of a watched node. Use them after the sinks have read theirs: what is kept for it is not computed again. None when no
-        sink has a node below it.
-        """
-        return self.rows(name) if name in self._full else None
+    def computes(self, name: str) -> bool:
+        """Whether the epoch computed a node. It did not if no sink needed it."""
+        return name in self._full
+
+    def holds(self, name: str) -> bool:
+        """Whether the rows of a watched node are kept until `release`: those that cannot be computed again, or not as they were."""
+        return name not in self.watched or self._is_held(self._plan.node(name))
+
+    def over(self, root: DataFrame) -> EpochFrames:
+        """The frames of this epoch above other rows of its root."""
+        return EpochFrames(self._plan, root, self._lowering, self._epoch, self._entry, self._clock)
 
     def count_rejects(self) -> dict[str, int]:
         """Node → rejects that no sink counts: those of nodes that drop them or share a dead-letter sink. Call it after the sinks have
@@ -206,7 +208,7 @@ class EpochFrames:
             node = self._plan.node(name)
             inputs = {parent: self.rows(parent, node) for parent in node.inputs}
             if isinstance(node, SinkNode):
-                frame = self._with_rejects(node, self._lowering.for_sink(node, inputs[node.inputs[0]]))
+                frame = self._with_rejects(node, self._lowering.for_sink(node, self._plan.node(node.inputs[0]), inputs[node.inputs[0]]))
             else:
                 frame = self._lowering.lower(node, inputs, self._spark, self._clock)
             if node.isolates:
@@ -221,7 +223,7 @@ class EpochFrames:
             self._materialised.add(node.name)
             anew = self._accepts and self._target_rejects(node)
             return stage_once(frame, self._lowering.checkpoint, (self._plan.name, node.name), self._epoch, self._entry.digest, anew=anew)
-        if (readers > 1 and self._is_expensive(node)) or node.name in self.watched:
+        if (readers > 1 and self._is_expensive(node)) or (node.name in self.watched and self._is_held(node)):
             frame = frame.persist()
             self._persisted.append(frame)
         return frame
@@ -279,6 +281,16 @@ class EpochFrames:
 
     def _is_expensive(self, node: AnyNode) -> bool:
         return self._plan.stateful or any(step.expensive or calls_of(step, self._plan.functions) for step in self._above(node))
+
+    def _is_repeatable(self, node: AnyNode) -> bool:
+        if self._plan.stateful:
+            return False
+        foreign = [step for step in self._above(node) if functions_of(step.component) or calls_of(step, self._plan.functions)]
+        return not foreign and not self._varies(node)
+
+    def _is_held(self, node: AnyNode) -> bool:
+        """Whether a watched node's rows are held; otherwise some of them are read again, which costs less."""
+        return self._plan.tagged or bool(self._plan.filling) or not self._is_repeatable(node)
 
     def _varies(self, node: AnyNode) -> bool:
         """Whether this node varies by itself, and not only because of a node above that is already staged."""

@@ -242,7 +242,7 @@ class EpochLoop:
         holding = max(0.0, took - median(self.status.usual)) if self.status.usual else 0.0
         has_read_again = False
         for watched in self.status.watched:
-            again = not epoch.plan.is_handed_over(watched.node)
+            again = self.samples.reads_again(watched.node, epoch.plan, frames)
             if again and has_read_again:  # one per epoch: the next wish has its turn in the next
                 continue
             begun, has_read_again = time.monotonic(), has_read_again or again
@@ -251,7 +251,7 @@ class EpochLoop:
                 if found is not None:
                     self.recorder.publish(found)
             spent = time.monotonic() - begun
-            self.recorder.watches.note(watched, spent + holding if epoch.plan.is_handed_over(watched.node) else spent)
+            self.recorder.watches.note(watched, spent if again else spent + holding)
 
     def _publish_staged(self, sink: StagedSink, seconds: float) -> None:
         rows, number = sink.staged.rows, sink.epoch.number

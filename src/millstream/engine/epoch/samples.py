@@ -1,14 +1,15 @@
 """Rows of an epoch for those who watch a node: they are filtered, and then some of them are taken.
 
-From the point where Spark hands over an epoch the rows are held (`EpochFrames`). Above it they exist only while Spark computes the epoch.
-So the part of the epoch's own plan that computes the node runs once more, as a batch: its leaves have the offsets of the epoch, and
-`now()` has the epoch's time. A node with state, or one whose rows vary, would give other rows than it gave to the pipeline, and is refused.
+Rows exist only while Spark computes the epoch. So the part of the epoch's own plan that computes the node runs once more, as a batch,
+until there are enough rows: its leaves have the offsets of the epoch, and `now()` has the epoch's time. A node with state, or one whose
+rows vary, would give other rows than it gave to the pipeline. From the point where Spark hands over the epoch such rows are held
+(`EpochFrames`); above it the node is refused.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -49,21 +50,40 @@ class Samples:
     def take(self, watched: Watched, epoch: PlannedEpoch, held: EpochFrames) -> Event | None:
         """Rows of a node, or why there are none. None when the epoch did not compute the node."""
         common: dict[str, Any] = {"node": watched.node, "query": epoch.plan.name, "epoch": epoch.number, "where": watched.where}
-        again = not epoch.plan.is_handed_over(watched.node)
+        again = self.reads_again(watched.node, epoch.plan, held)
+        if epoch.plan.is_handed_over(watched.node) and not held.computes(watched.node):
+            return None
         try:
-            with _unchecked(held.session) if again else nullcontext():
-                rows = self._read_again(watched.node, epoch.plan, held.session) if again else held.held(watched.node)
-                if rows is None:
-                    return None
-                rows = self.lowering.untraced(rows)
+            with self._rows(watched.node, epoch.plan, held) as found:
+                rows = self.lowering.untraced(found)
                 columns = {each.name: each.dataType.simpleString() for each in rows.schema}
                 return RowsSampled(**common, rows=_some_of(rows, watched.where, epoch.clock), read_again=again, columns=columns)
         except Exception as error:  # noqa: BLE001 — whatever it is, only the watcher learns of it
             why = error.diagnostics[0] if isinstance(error, RunError) else _failure(error, watched)
             return RowsRefused(**common, code=why.code, message=why.message, detail=why.detail, help=why.help)
 
+    def reads_again(self, name: str, plan: QueryPlan, frames: EpochFrames) -> bool:
+        """Whether the rows of a node are read again, because nothing holds them."""
+        return not plan.is_handed_over(name) or not frames.holds(name)
+
+    @contextmanager
+    def _rows(self, name: str, plan: QueryPlan, frames: EpochFrames) -> Iterator[DataFrame]:
+        """The rows of a node; use them in the body."""
+        if not self.reads_again(name, plan, frames):
+            yield frames.rows(name)
+            return
+        with _unchecked(frames.session):
+            if not plan.is_handed_over(name):
+                yield self._read_again(name, plan, frames.session)
+                return
+            again = frames.over(self._read_again(plan.stream_end.name, plan, frames.session))
+            try:
+                yield again.rows(name)
+            finally:
+                again.release()
+
     def _read_again(self, name: str, plan: QueryPlan, session: SparkSession) -> DataFrame:
-        """The rows of a node above the point where Spark hands over the epoch."""
+        """The rows of a node of Spark's streaming plan."""
         self._require_same_rows(name, plan)
         path = self._path(name)
         if path is None:

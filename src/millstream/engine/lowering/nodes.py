@@ -350,10 +350,11 @@ class Lowering:
             return frames
         return {name: frames[name].alias(input_alias(node.name, name)) for name in node.inputs}
 
-    def for_sink(self, sink: SinkNode, frame: DataFrame) -> DataFrame:
+    def for_sink(self, sink: SinkNode, above: AnyNode, frame: DataFrame) -> DataFrame:
         """The rows of a sink's input as the sink receives them: the context of traced records only if the sink passes it on."""
-        tapped = self.with_tap(sink, frame)
-        return tapped if sink.component.carries_traces else self.untraced(tapped)
+        if above.hides_rows:  # else what passes the input reaches the sink: see `Records`
+            frame = self.with_tap(sink, frame)
+        return frame if sink.component.carries_traces else self.untraced(frame)
 
     def untraced(self, frame: DataFrame) -> DataFrame:
         """The rows without the context of traced records."""

@@ -7,6 +7,7 @@ moves nor copies it.
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,15 +19,15 @@ from pyspark.sql.types import DataType, MapType, StructType, VariantType
 from millstream.plan.components import POSITION, REJECT
 from millstream.plan.expressions import quote_column
 from millstream.plan.nodes import SourceNode
-from millstream.plan.tracing import SAMPLED, TRACED, VALID, Sampling, sampling_of
+from millstream.plan.tracing import TRACED, Sampling, sampling_of
 
 RECORDS = 1000
 """Records per node and epoch that are reported, at most. The column of the others is as good."""
+PER_SECOND = 250
+"""Records per node and second that are reported in the long run."""
 CHARACTERS = 250_000
 """What a task notes about them, at most: the notes come back with its result, and Spark limits the size of results."""
 _PARENT = "_millstream_parent"
-_SAMPLED = "-01"
-_RATIO_BITS = 53
 
 
 @dataclass(frozen=True)
@@ -38,32 +39,38 @@ class Taps:
     """Node → the length of the previews of its records."""
     log: Any = field(init=False)
     _taps: dict[str, Any] = field(default_factory=dict)
+    _conditions: dict[str, Column] = field(default_factory=dict)
+    """Node → the tap as a condition on any of its frames. It is built once: that costs many calls of the JVM."""
 
     def __post_init__(self) -> None:
         jvm = self.spark._jvm
         assert jvm is not None
-        object.__setattr__(self, "log", jvm.millstream.TraceLog(RECORDS, CHARACTERS))
+        object.__setattr__(self, "log", jvm.millstream.TraceLog(RECORDS, PER_SECOND, CHARACTERS))
         self.spark._jsc.sc().register(self.log)
 
     def observe(self, frame: DataFrame, node: str, length: int, parent: Column | None = None) -> DataFrame:
         """The same rows; the log gets a line for each traced one."""
         self.lengths[node] = length
-        shown = [name for name in frame.columns if name not in (TRACED, REJECT, POSITION, _PARENT)] if length else []
-        row = F.to_json(F.struct(*map(quote_column, shown)))
-        preview = F.left(row, F.lit(length)) if shown else F.lit(None).cast("string")
-        passed = self._tap(node, F.col(TRACED), F.lit(None).cast("string") if parent is None else parent, preview)
-        return frame.where(F.when(F.col(TRACED).endswith(_SAMPLED), passed).otherwise(True))
+        if length:  # the preview shows the columns of this frame
+            shown = [name for name in frame.columns if name not in (TRACED, REJECT, POSITION, _PARENT)]
+            preview = F.left(F.to_json(F.struct(*map(quote_column, shown))), F.lit(length)) if shown else _null()
+            return frame.where(self._passed(node, parent, preview))
+        if node not in self._conditions:
+            self._conditions[node] = self._passed(node, parent, _null())
+        return frame.where(self._conditions[node])
 
     def take(self) -> str:
         """The lines since the last call."""
         return str(self.log.take())
 
-    def _tap(self, node: str, *arguments: Column) -> Column:
+    def _passed(self, node: str, parent: Column | None, preview: Column) -> Column:
+        """The condition. It is decided without a call for the records that are not traced."""
         jvm = self.spark._jvm
         assert jvm is not None
         if node not in self._taps:
             self._taps[node] = jvm.millstream.TraceTap(self.log, node).function()
-        return Column(self._taps[node].apply(_to_seq(self.spark._sc, [each._jc for each in arguments])))
+        noted = _call(self.spark, self._taps[node], F.col(TRACED), _null() if parent is None else parent, preview)
+        return F.col(TRACED).isNull() | noted
 
 
 def with_traces(frame: DataFrame, node: SourceNode, pipeline: str, taps: Taps | None) -> DataFrame:
@@ -73,7 +80,7 @@ def with_traces(frame: DataFrame, node: SourceNode, pipeline: str, taps: Taps | 
         return frame
     given = F.col(TRACED) if TRACED in frame.columns else None
     own = [F.col(quote_column(name)) for name in frame.columns if name not in (POSITION, TRACED)]
-    parent = (F.lit(None).cast("string") if given is None else given).alias(_PARENT)
+    parent = (_null() if given is None else given).alias(_PARENT)
     traced = frame.select(*own, _context(frame, sampling, f"{pipeline}/{node.name}", given).alias(TRACED), parent)
     if taps is not None:
         traced = taps.observe(traced, node.name, sampling.payload, F.col(_PARENT))
@@ -81,24 +88,30 @@ def with_traces(frame: DataFrame, node: SourceNode, pipeline: str, taps: Taps | 
 
 
 def _context(frame: DataFrame, sampling: Sampling, place: str, given: Column | None) -> Column:
+    """One hash of the position decides whether a record is traced, and its ids follow from the hash."""
     position = [POSITION] if POSITION in frame.columns else [each.name for each in frame.schema if _can_be_hashed(each.dataType)]
-    position = [name for name in position if name not in (TRACED, REJECT)]
-
-    def number(what: str) -> Column:
-        return F.xxhash64(F.lit(f"{what} {place}"), *[F.col(quote_column(name)) for name in position])
-
-    def hexadecimal(what: str) -> Column:
-        return F.lower(F.lpad(F.hex(number(what)), 16, "0"))
-
+    columns = [F.col(quote_column(name)) for name in position if name not in (TRACED, REJECT)]
+    number = F.xxhash64(F.lit(_number_of(place)), *columns)
     chosen = F.lit(True) if sampling.where is None else F.coalesce(_tried(F.expr(str(sampling.where))), F.lit(False))
     if sampling.ratio is not None and sampling.ratio < 1:
-        chosen &= F.shiftrightunsigned(number("sample"), 64 - _RATIO_BITS) < int(sampling.ratio * 2**_RATIO_BITS)
-    span = hexadecimal("span")
-    begun = F.when(chosen, F.concat(F.lit("00-"), hexadecimal("trace"), hexadecimal("more"), F.lit("-"), span, F.lit(_SAMPLED)))
-    if given is None:
-        return begun
-    continued = F.concat(F.lit("00-"), F.substring(given, 4, 32), F.lit("-"), span, F.lit(_SAMPLED))
-    return F.when(given.rlike(VALID), F.when(given.rlike(SAMPLED), continued).otherwise(given)).otherwise(begun)
+        chosen &= number < F.lit(int(sampling.ratio * 2**64) - 2**63)
+    session = frame.sparkSession
+    assert session._jvm is not None
+    made = _call(session, session._jvm.millstream.TraceContext().function(), number, _null() if given is None else given)
+    return F.when(chosen if given is None else chosen | given.isNotNull(), made)
+
+
+def _call(spark: SparkSession, function: Any, *arguments: Column) -> Column:
+    """The value of a function of the JVM."""
+    return Column(function.apply(_to_seq(spark._sc, [each._jc for each in arguments])))
+
+
+def _null() -> Column:
+    return F.lit(None).cast("string")
+
+
+def _number_of(place: str) -> int:
+    return int.from_bytes(hashlib.blake2b(place.encode(), digest_size=8).digest(), signed=True)
 
 
 def _tried(condition: Column) -> Column:

@@ -6,8 +6,8 @@ Their ids follow from names, epoch and position alone, so that a repeated epoch 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Set
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from millstream.observe.events import EpochCommitted, EpochFinished, EpochPlanned, EpochStaged, Event
@@ -75,7 +75,7 @@ class OpenEpoch:
 
     def spans(self, topology: Topology, passages: Iterable[Passage], end: EpochFinished | None, error: str = "") -> Iterator[Span]:
         """All spans; without an end the epoch has failed."""
-        records = Records(topology, list(passages), self._commits)
+        records = Records(topology, [*passages], self._commits, {each.sink for each in self.staged})
         yield from self._own_spans(end, error)
         yield from records.node_spans(self.context, self._about)
         if end is not None:  # a failed epoch is repeated, with the same records
@@ -108,17 +108,28 @@ class OpenEpoch:
 class Records:
     """The traced records of an epoch. A span lasts from the node above to the node, or from a sink's input to its commit."""
 
-    def __init__(self, topology: Topology, passages: list[Passage], commits: Mapping[str, int]) -> None:
+    def __init__(self, topology: Topology, passages: list[Passage], commits: Mapping[str, int], staged: Set[str]) -> None:
         self._topology, self._commits = topology, commits
         self._passed: dict[str, dict[str, Passage]] = {}
         """Record → node → its first passage"""
         self._at: dict[str, list[Passage]] = {}
         """Node → passages"""
-        for passage in passages:
+        below = self._sinks_below(staged)
+        copies = (replace(passage, node=sink) for passage in passages for sink in below.get(passage.node, ()))
+        for passage in [*passages, *copies]:
             nodes = self._passed.setdefault(passage.traceparent, {})
             if passage.node not in nodes:
                 nodes[passage.node] = passage
                 self._at.setdefault(passage.node, []).append(passage)
+
+    def _sinks_below(self, staged: Set[str]) -> dict[str, list[str]]:
+        """Node → the sinks that every record of it reaches: they have no passages of their own."""
+        found: dict[str, list[str]] = {}
+        for sink in self._topology.sinks:
+            for name in sink.inputs:
+                if sink.name in staged and not self._topology.node(name).hides_rows:
+                    found.setdefault(name, []).append(sink.name)
+        return found
 
     def spans(self, about: Mapping[str, str | int]) -> Iterator[Span]:
         for nodes in self._passed.values():

@@ -2,29 +2,36 @@ package millstream;
 
 import java.util.ArrayList;
 import java.util.HashMap;
+import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
 import org.apache.spark.util.AccumulatorV2;
 
 /**
- * Lines about traced records, noted by tasks and taken by the driver after each epoch. It holds a limited number of lines per node, and a task
- * a limited number of characters: its lines come back with its result.
+ * Lines about traced records, noted by tasks and taken by the driver after each epoch. Per node it takes a number of lines, which grows with
+ * the time since the last epoch up to a limit; a task takes a limited number of characters, as its lines come back with its result.
  */
 public class TraceLog extends AccumulatorV2 {
     private static final long serialVersionUID = 1L;
 
     private static final int TASKS = 16;
+    private static final double NANOS = 1e9;
 
     private final int limit;
+    private final int perSecond;
     private final int characters;
+    private double room;
+    private long filledAt = System.nanoTime();
     private int noted = 0;
     private List lines = new ArrayList();
     private Map counts = new HashMap();
 
-    /** The driver's: as large as that of some tasks together. */
-    public TraceLog(int limit, int characters) {
+    /** The driver's: it holds as many characters as some tasks together. */
+    public TraceLog(int limit, int perSecond, int characters) {
         this.limit = limit;
+        this.perSecond = perSecond;
         this.characters = characters;
+        this.room = limit;
     }
 
     /** Note a line, unless the node has enough. */
@@ -37,7 +44,7 @@ public class TraceLog extends AccumulatorV2 {
     }
 
     public synchronized boolean takes(String node) {
-        return count(node) < limit && noted < (isAtDriverSide() ? TASKS * characters : characters);
+        return count(node) < (int) room && noted < (isAtDriverSide() ? TASKS * characters : characters);
     }
 
     /** All lines so far, which are then forgotten. */
@@ -47,8 +54,19 @@ public class TraceLog extends AccumulatorV2 {
             String[] noted = (String[]) lines.get(i);
             text.append(i == 0 ? "" : "\n").append(noted[0]).append('\t').append(noted[1]);
         }
+        refill();
         reset();
         return text.toString();
+    }
+
+    private void refill() {
+        int most = 0;
+        for (Iterator each = counts.values().iterator(); each.hasNext(); ) {
+            most = Math.max(most, ((Integer) each.next()).intValue());
+        }
+        long now = System.nanoTime();
+        room = Math.min(limit, room - most + perSecond * (now - filledAt) / NANOS);
+        filledAt = now;
     }
 
     @Override
@@ -58,14 +76,16 @@ public class TraceLog extends AccumulatorV2 {
 
     @Override
     public synchronized AccumulatorV2 copy() {
-        TraceLog copied = new TraceLog(limit, characters);
+        TraceLog copied = (TraceLog) copyAndReset();
         copied.merge(this);
         return copied;
     }
 
     @Override
-    public AccumulatorV2 copyAndReset() {
-        return new TraceLog(limit, characters);
+    public synchronized AccumulatorV2 copyAndReset() {
+        TraceLog copied = new TraceLog(limit, perSecond, characters);
+        copied.room = room;
+        return copied;
     }
 
     @Override

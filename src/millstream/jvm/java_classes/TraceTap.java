@@ -10,6 +10,8 @@ import org.apache.spark.sql.types.DataTypes;
 public class TraceTap implements UDF3 {
     private static final long serialVersionUID = 1L;
 
+    private static final String SAMPLED = "-01";
+
     private final TraceLog log;
     private final String node;
 
@@ -24,7 +26,7 @@ public class TraceTap implements UDF3 {
     }
 
     public Object call(Object trace, Object parent, Object preview) {
-        if (log.takes(node)) {
+        if (((String) trace).endsWith(SAMPLED) && log.takes(node)) {
             Instant now = Instant.now();
             long nanos = now.getEpochSecond() * 1000000000L + now.getNano();
             log.note(node, nanos + "\t" + trace + "\t" + (parent == null ? "" : parent) + "\t" + (preview == null ? "" : preview));
