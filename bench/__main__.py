@@ -24,6 +24,7 @@ QUESTIONS = (
     "process",
     "state",
     "sql",
+    "extend",
     "peers",
 )
 KAFKA = ("kafka.source", "kafka.decoding", "kafka.sink", "kafka.latency", "kafka.peers")

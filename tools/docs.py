@@ -22,6 +22,7 @@ from millstream.plan.settings import Settings
 from millstream.registry import KINDS, Kind, Registry
 from millstream.spec.docstrings import field_docs
 from millstream.spec.json_schema import model_schema, text_file_doc
+from millstream.sql.own_functions import GROUPS
 from tools.dashboard import dashboard
 from tools.reference import reference_pages
 from tools.regions import region_pages
@@ -45,6 +46,7 @@ def pages() -> dict[str, str]:
     found["components/README.md"] = component_index(registry)
     found["settings.md"] = settings_page()
     found["errors.md"] = errors_page()
+    found["reference/functions.md"] = functions_page()
     found[STUB] = public_names()
     found[DASHBOARD] = dashboard()
     return found | reference_pages() | region_pages()
@@ -162,6 +164,27 @@ def errors_page() -> str:
     lines = ["# Errors", "", "Every message carries a code that keeps its meaning. `millstream explain CODE` prints the same text.", ""]
     for code, text in CODES.items():
         lines += [f"## {code}", "", f"**{text.title}.** {text.why}", "", f"What to do: {text.fix}", ""]
+    return "\n".join(lines)
+
+
+def functions_page() -> str:
+    lines = ["# Functions of SQL", "", "What Millstream adds to [Spark's functions](https://spark.apache.org/docs/latest/api/sql/)."]
+    lines += ["They can be called in every query, condition and computed column. `millstream functions NAME` prints the same. Arguments of"]
+    lines += ["other types are converted as in Spark's own functions; a text becomes its bytes in UTF-8.", ""]
+    for group, members in GROUPS.items():
+        lines += [f"## {group}", ""]
+        for each in members:
+            also = f" Also called {', '.join(f'`{name}`' for name in each.aliases)}." if each.aliases else ""
+            lines += [
+                f"### `{each.call}` → `{each.returns}`",
+                "",
+                f"{each.summary} Nulls: {each.nulls}.{also}",
+                "",
+                "| call | value |",
+                "|---|---|",
+            ]
+            lines += [f"| `{call.replace('|', chr(92) + '|')}` | `{value}` |" for call, value in each.examples]
+            lines += [""]
     return "\n".join(lines)
 
 

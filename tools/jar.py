@@ -12,9 +12,14 @@ from typing import Any
 
 from millstream.jvm.launch import OWN_CLASSES
 from millstream.jvm.session import SessionOptions, begin
+from millstream.sql.own_functions import table_for_java
 
 _PACKAGE = "millstream"
-_ORDER = ("RawLocalFiles", "LocalFiles", "TraceContext", "TraceLog", "TraceTap")
+_ORDER = (
+    *("RawLocalFiles", "LocalFiles"),
+    *("TraceContext", "TraceLog", "TraceTap"),
+    *("Refusal", "Bytes", "Digests", "XxHash3", "WideIntegers", "Encodings", "JsonPaths", "SqlFunction", "SqlFunctions"),
+)
 """A class comes after those that it uses."""
 _MADE = (1980, 1, 1, 0, 0, 0)
 
@@ -32,6 +37,7 @@ def jar_of(jvm: Any, folder: Path = OWN_CLASSES.parent) -> bytes:
     with zipfile.ZipFile(written, "w") as jar:
         for name in sorted(classes):
             jar.writestr(zipfile.ZipInfo(f"{name.replace('.', '/')}.class", _MADE), classes[name])
+        jar.writestr(zipfile.ZipInfo(f"{_PACKAGE}/functions.tsv", _MADE), table_for_java())
     return written.getvalue()
 
 

@@ -23,6 +23,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "doctor": ("millstream doctor",),
     "fetch": ("millstream fetch kafka    for machines without a network",),
     "schema": ("millstream schema > schema.json    for editors",),
+    "functions": ("millstream functions", "millstream functions keccak256"),
     "explain": ("millstream explain MS012", "millstream explain 12"),
     "list": ("millstream list", "millstream list --format json"),
     "top": ("millstream top orders", "millstream top orders --once"),

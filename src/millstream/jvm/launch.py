@@ -26,6 +26,7 @@ from millstream.jvm.profiles import Profile, environment, flags, heap_bytes
 from millstream.jvm.scratch import make_scratch
 
 _MLLIB = "spark-mllib_"
+_EXTENSIONS = "spark.sql.extensions"
 OWN_CLASSES = Path(__file__).parent / "java_classes" / "millstream.jar"
 """Our own classes: `local_files.py` describes those of files, `engine/lowering/traces.py` those of traces."""
 
@@ -115,8 +116,9 @@ def _settings(
     conf = defaults(options.master, options.profile, cores(), folder) | dict(own)
     conf |= {"spark.master": options.master, "spark.app.name": options.app_name, "spark.submit.deployMode": "client"}
     conf.setdefault("spark.pyspark.python", environ.get("PYSPARK_PYTHON") or sys.executable)
-    if jars and not is_local(options.master):
-        conf["spark.jars"] = ",".join([*map(str, jars), *filter(None, [own.get("spark.jars")])])
+    conf[_EXTENSIONS] = ",".join(filter(None, [own.get(_EXTENSIONS), "millstream.SqlFunctions"]))
+    if not is_local(options.master):  # workers need them too
+        conf["spark.jars"] = ",".join([*map(str, jars), str(OWN_CLASSES), *filter(None, [own.get("spark.jars")])])
     return conf
 
 

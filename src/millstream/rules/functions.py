@@ -18,6 +18,7 @@ from millstream.sql.check.builtins import BUILTINS, OWN_AGGREGATES
 from millstream.sql.check.calls import mentions
 from millstream.sql.check.known_functions import nearest_function, unknown_functions
 from millstream.sql.check.query import parse_query
+from millstream.sql.own_functions import OWN_FUNCTIONS
 
 _NAME = re.compile(r"[A-Za-z]\w*")
 
@@ -82,7 +83,7 @@ def _name_problems(used: UserFunction, seen: dict[str, str]) -> Iterator[Diagnos
     if not _NAME.fullmatch(used.name):
         help_ = "start with a letter; use letters, digits and `_`"
         yield Diagnostic("MS017", f"`{used.name}` cannot be the name of a function", used.span, help=help_)
-    if lowered in BUILTINS | OWN_AGGREGATES:
+    if lowered in BUILTINS | OWN_AGGREGATES or lowered in OWN_FUNCTIONS:
         whose = "Spark" if lowered in BUILTINS else "Millstream"
         yield Diagnostic("MS019", f"`{used.name}` is a function of {whose}'s own", used.span, help=f"call it `my_{lowered}`, for example")
     if lowered in seen:

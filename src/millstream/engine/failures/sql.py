@@ -13,6 +13,8 @@ _ROW_CONDITIONS = {
     "INTERVAL_DIVIDED_BY_ZERO",
     "ARITHMETIC_OVERFLOW",
     "BINARY_ARITHMETIC_OVERFLOW",
+    "CONVERSION_INVALID_INPUT",
+    "USER_RAISED_EXCEPTION",
 }
 _ROW_PREFIXES = (
     "CAST_",
@@ -49,7 +51,7 @@ def failed_row(text: str, scene: Scene) -> Diagnostic | None:
     name = f"`{node.name}`" if node else f"a node above `{scene.where}`"
     kept = isinstance(node, TransformNode) and node.component.incremental
     other = "remove such rows in a node whose rows it reads" if kept else "`on_error: drop` or `{dead_letter: SINK}`"
-    help_ = f"the `try_` form of the function gives null instead; or {other}"
+    help_ = other if condition[1] == "USER_RAISED_EXCEPTION" else f"the `try_` form of the function gives null instead; or {other}"
     message = f"{name} failed on a row: {sentence_of(text, condition)}"
     return Diagnostic("MS067", message, scene.sql_place, help=help_, node=node.name if node else "", cause=condition[1])
 

@@ -13,6 +13,7 @@ from millstream.sql.check.finding import SqlFinding
 from millstream.sql.check.query import Query, is_aggregate, place_of, place_of_column, word_of
 from millstream.sql.check.resolution import Level, Origin
 from millstream.sql.check.selects import aggregates, resolve_key
+from millstream.sql.own_functions import OWN_FUNCTIONS
 
 _OTHER_GROUPS = ("grouping_sets", "cube", "rollup", "totals", "all")
 _OTHER_ROWS = (exp.Query, exp.Window, exp.Lambda, exp.Filter, exp.WithinGroup)
@@ -99,7 +100,7 @@ def _loose_columns(text: str, level: Level) -> Iterator[exp.Column]:
 def _loose(text: str, node: exp.Expr) -> Iterator[exp.Column]:
     """Columns outside of aggregates. Arguments of functions that are not Spark's are skipped: such a function may be an aggregate."""
     called = word_of(text, node) if isinstance(node, exp.Func) else ""
-    foreign = bool(called) and called not in BUILTINS
+    foreign = bool(called) and called not in BUILTINS and called not in OWN_FUNCTIONS
     if is_aggregate(node) or foreign or called in AGGREGATES or isinstance(node, _OTHER_ROWS):
         return
     if isinstance(node, exp.Column):

@@ -11,7 +11,9 @@ from sqlglot.tokenizer_core import TokenType
 from millstream.plan.components import TextPlace
 from millstream.sql.check.builtins import BUILTINS, OWN_AGGREGATES
 from millstream.sql.check.query import Query, place_between, tokens_of
+from millstream.sql.own_functions import OWN_FUNCTIONS
 
+_KNOWN = BUILTINS | OWN_AGGREGATES | set(OWN_FUNCTIONS)
 _SYNTAX = frozenset({"byte", "character", "cube", "dec", "identifier", "integer", "interval", "long", "numeric", "real", "rollup", "short"})
 _SYNTAX |= {
     "timediff",
@@ -34,13 +36,13 @@ def unknown_functions(query: Query, own: set[str]) -> Iterator[tuple[str, TextPl
             continue
         start, end = call.meta["start"], call.meta["end"] + 1
         name = query.text[start:end]
-        known = name.lower() in BUILTINS | OWN_AGGREGATES | _SYNTAX | own or name.lower().startswith("dynamic_table_")
+        known = name.lower() in _KNOWN | _SYNTAX | own or name.lower().startswith("dynamic_table_")
         if not known and name.isidentifier() and _alone(query.text, start, end):
             yield name, place_between(query.text, start, end)
 
 
 def nearest_function(name: str, own: set[str]) -> str:
-    close = get_close_matches(name.lower(), sorted(BUILTINS | OWN_AGGREGATES | own), n=1, cutoff=0.75)
+    close = get_close_matches(name.lower(), sorted(_KNOWN | own), n=1, cutoff=0.75)
     return f"did you mean `{close[0]}`?" if close else "Spark has no such function; your own ones are declared under `functions:`"
 
 

@@ -1,0 +1,20 @@
+"""What do functions of SQL cost that Spark lacks? 256-bit integers and hashes, against Python in a pandas UDF."""
+
+from __future__ import annotations
+
+import json
+
+from bench.figures import Figure, cost_of, median, module
+
+_BAR = 5.0
+
+
+def measure() -> list[Figure]:
+    found: dict[str, dict[str, list[float]]] = json.loads(cost_of(module("extend_run")).output.splitlines()[-1])
+    figures = []
+    for work, times in found.items():
+        figures.append(Figure(f"{work}, 1 M rows", median(times["ours"]), "s"))
+        ratio = median([theirs / ours for ours, theirs in zip(times["ours"], times["theirs"], strict=True)])
+        bar = _BAR if work.startswith("u256") else None
+        figures.append(Figure("… times as fast as Python", ratio, "", bar=bar, floor=True))
+    return figures
