@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 from pyspark.sql import SparkSession
 
+from millstream.errors import RunError
 from millstream.observe.report import Report
 from millstream.plan.topology import Topology
 from millstream.spec.loader import loads
@@ -38,6 +39,18 @@ def test_a_query_that_is_kept_up_to_date_groups_by_them(pipeline: Callable[..., 
     run(topology)
     rows = topology.node("out").component.table().to_pylist()
     assert {row["k"]: row["n"] for row in rows} == {"0": 2, "1": 2}
+
+
+@pytest.mark.spark
+def test_a_row_that_fails_is_reported_where_the_function_is_called(pipeline: Callable[..., Topology], run: Callable[..., Report]) -> None:
+    text = f'{SOURCE}transforms:\n  t: {{type: sql, sql: "SELECT id, u256_sub(to_u256(1), to_u256(id)) AS v FROM g"}}\n{SINK}'
+    with pytest.raises(RunError) as failed:
+        run(pipeline(text))
+    (found,) = failed.value.diagnostics
+    assert (found.code, found.message, found.node) == ("MS067", "`t` failed on a row: u256_sub: overflow", "t")
+    assert found.span is not None and found.span.column == text.splitlines()[2].index("u256_sub") + 1
+    topology = pipeline(text.replace('FROM g"', 'FROM g", on_error: drop') + "settings: {checkpoint: other}\n")
+    assert run(topology).nodes["t"].rejected == 2
 
 
 @pytest.mark.spark

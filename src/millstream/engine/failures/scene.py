@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from millstream.engine.failures.query_context import QueryContext
@@ -50,6 +51,16 @@ class Scene:
                 width = len(context.fragment.splitlines()[0]) if context.fragment else 1
                 return node.text_place(*option, line=at[0], column=at[1], width=width)
         return node.place("sql")
+
+    def call_of(self, names: Iterable[str]) -> tuple[AnyNode, Span | None] | None:
+        """The one node that calls a function, and where; None if several do. `names`: what the function is called."""
+        pattern = re.compile(rf"(?<![\w.])(?:{'|'.join(map(re.escape, names))})(?=\s*\()", re.IGNORECASE)
+        found = [(node, option, text, at) for node in self.nodes for option, text in _texts(node) for at in pattern.finditer(text)]
+        if len(found) != 1:
+            return None
+        ((node, option, text, at),) = found
+        line, column = text.count("\n", 0, at.start()) + 1, at.start() - text.rfind("\n", 0, at.start())
+        return node, node.text_place(*option, line=line, column=column, width=len(at[0]))
 
     def place(self, node: AnyNode | None, *path: str) -> Span | None:
         return node.place(*path) if node else None

@@ -6,6 +6,7 @@ from millstream.engine.failures.scene import Scene
 from millstream.engine.failures.text import CONDITION, first_line, sentence_of
 from millstream.errors import Diagnostic
 from millstream.plan.nodes import TransformNode
+from millstream.sql.own_functions import OWN_FUNCTIONS
 
 _ROW_CONDITIONS = {
     "DIVIDE_BY_ZERO",
@@ -47,13 +48,16 @@ def failed_row(text: str, scene: Scene) -> Diagnostic | None:
         return None
     if condition[1].startswith(_ABOUT_THE_TEXT) or "AnalysisException" in text:
         return None
-    node = scene.author
+    node, place = scene.author, scene.sql_place
+    function = OWN_FUNCTIONS.get(sentence_of(text, condition).partition(":")[0])
+    if node is None and function is not None:  # Spark knows no place for a failure of Java
+        node, place = scene.call_of(function.names) or (None, None)
     name = f"`{node.name}`" if node else f"a node above `{scene.where}`"
     kept = isinstance(node, TransformNode) and node.component.incremental
     other = "remove such rows in a node whose rows it reads" if kept else "`on_error: drop` or `{dead_letter: SINK}`"
     help_ = other if condition[1] == "USER_RAISED_EXCEPTION" else f"the `try_` form of the function gives null instead; or {other}"
     message = f"{name} failed on a row: {sentence_of(text, condition)}"
-    return Diagnostic("MS067", message, scene.sql_place, help=help_, node=node.name if node else "", cause=condition[1])
+    return Diagnostic("MS067", message, place, help=help_, node=node.name if node else "", cause=condition[1])
 
 
 def ambiguous_value(text: str, scene: Scene) -> Diagnostic | None:
