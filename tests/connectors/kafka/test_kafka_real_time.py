@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -90,6 +91,29 @@ def test_messages_arrive_before_their_epoch_ends_and_a_stop_repeats_none(
         wait_for(lambda: len(arrived(kafka, target)) >= 3)
     assert [row["id"] for row in arrived(kafka, target)] == [1, 3, 4]
     wait_for(lambda: kafka.group("millstream.p.orders") == {(source, 0): 2, (source, 1): 2})
+
+
+def test_a_stop_before_the_progress_of_an_epoch_is_known_does_not_end_the_next_one(
+    kafka: Cluster, spark: SparkSession, pipeline: Callable[..., Topology], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    source, target = kafka.topic(1), kafka.topic(1)
+    options = {"address": kafka.address, "source": source, "target": target}
+    collect, ended = RealTimeQuery._collect, list[float]()
+
+    def collect_late(self: RealTimeQuery) -> None:
+        if list(tmp_path.glob("**/commits/0")):
+            ended.append(time.monotonic())
+        if ended and time.monotonic() > ended[0] + 2:
+            collect(self)
+
+    monkeypatch.setattr(RealTimeQuery, "_collect", collect_late)
+    with running(spark, pipeline(TEXT.format(**options, trigger="{type: real_time, every: 5s}"))):
+        wait_for(lambda: bool(ended))
+        kafka.send(source, [{"id": 1, "amount": 20.0}])
+        wait_for(lambda: len(arrived(kafka, target)) == 1)
+    monkeypatch.undo()
+    SparkEngine(spark).run(pipeline(TEXT.format(**options, trigger="{type: available_now}")), RunOptions())
+    assert [row["id"] for row in arrived(kafka, target)] == [1]
 
 
 def test_more_partitions_than_slots_are_refused(kafka: Cluster, spark: SparkSession, pipeline: Callable[..., Topology]) -> None:

@@ -32,7 +32,7 @@ class RealTimeQuery(RunningQuery):
     seen: int = -1
     """The last epoch of Spark's progress that was counted."""
     stopped_in: int | None = None
-    """The epoch that was running when the stop was requested."""
+    """The last epoch that had ended when the stop was requested."""
 
     def _open(self, stream: Stream) -> StreamingQuery:
         (sink,) = self.plan.sinks
@@ -102,7 +102,7 @@ class RealTimeQuery(RunningQuery):
     def _is_between_epochs(self) -> bool:
         """Whether the epoch that was running when the stop was requested has ended."""
         if self.stopped_in is None:
-            self.stopped_in = self.seen
+            self.stopped_in = max(self.seen, self.checkpoint.last_committed())  # Spark's progress comes after its commit
             self.run.recorder.note(f"query `{self.plan.name}` ends with its epoch, after about {self._every().every} at most")
         return self.seen > self.stopped_in
 
