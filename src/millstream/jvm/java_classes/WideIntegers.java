@@ -3,6 +3,7 @@ package millstream;
 import java.math.BigDecimal;
 import java.math.BigInteger;
 import java.util.Arrays;
+import org.apache.spark.unsafe.Platform;
 import org.apache.spark.unsafe.types.UTF8String;
 
 /**
@@ -45,11 +46,13 @@ public final class WideIntegers {
         byte[] sum = new byte[SIZE];
         require(a, "u256_add");
         require(b, "u256_add");
-        int carry = 0;
-        for (int i = SIZE - 1; i >= 0; i--) {
-            carry += (a[i] & 0xFF) + (b[i] & 0xFF);
-            sum[i] = (byte) carry;
-            carry >>= 8;
+        long carry = 0;
+        for (int at = Platform.BYTE_ARRAY_OFFSET + SIZE - 8; at >= Platform.BYTE_ARRAY_OFFSET; at -= 8) {
+            long left = Long.reverseBytes(Platform.getLong(a, at));
+            long both = left + Long.reverseBytes(Platform.getLong(b, at));
+            long all = both + carry;
+            carry = Long.compareUnsigned(both, left) < 0 || Long.compareUnsigned(all, both) < 0 ? 1 : 0;
+            Platform.putLong(sum, at, Long.reverseBytes(all));
         }
         if (carry != 0) {
             throw overflow("u256_add");
