@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.spark
 TEXT = """
+    name: {name}
     connections: {{kafka: {{bootstrap_servers: "{address}"}}}}
     sources:
       orders: {{type: kafka, topic: {source}, format: json, schema: {{id: int64, amount: float64}}}}
@@ -62,7 +63,7 @@ def wait_for(condition: Callable[[], bool], seconds: float = 30) -> None:
 
 def test_a_traced_message_has_its_header(kafka: Cluster, spark: SparkSession, pipeline: Callable[..., Topology]) -> None:
     source, target = kafka.topic(2), kafka.topic(1)
-    text = TEXT.format(address=kafka.address, source=source, target=target, trigger="{type: real_time, every: 5s}")
+    text = TEXT.format(name="traced", address=kafka.address, source=source, target=target, trigger="{type: real_time, every: 5s}")
     with running(spark, pipeline(text.replace("format: json", "format: json, telemetry: {trace: always}"))):
         kafka.send(source, [{"id": 1, "amount": 20.0}])
         wait_for(lambda: bool(arrived(kafka, target)))
@@ -75,7 +76,7 @@ def test_messages_arrive_before_their_epoch_ends_and_a_stop_repeats_none(
     kafka: Cluster, spark: SparkSession, pipeline: Callable[..., Topology]
 ) -> None:
     source, target = kafka.topic(2), kafka.topic(1)
-    options = {"address": kafka.address, "source": source, "target": target}
+    options = {"name": "repeated", "address": kafka.address, "source": source, "target": target}
     real_time, plain = "{type: real_time, every: 5s}", "{type: available_now}"
     with running(spark, pipeline(TEXT.format(**options, trigger=real_time))) as reports:
         kafka.send(source, [{"id": 1, "amount": 20.0}, {"id": 2, "amount": 1.0}])
@@ -90,14 +91,14 @@ def test_messages_arrive_before_their_epoch_ends_and_a_stop_repeats_none(
         kafka.send(source, [{"id": 4, "amount": 40.0}], partition=1)
         wait_for(lambda: len(arrived(kafka, target)) >= 3)
     assert [row["id"] for row in arrived(kafka, target)] == [1, 3, 4]
-    wait_for(lambda: kafka.group("millstream.p.orders") == {(source, 0): 2, (source, 1): 2})
+    wait_for(lambda: kafka.group("millstream.repeated.orders") == {(source, 0): 2, (source, 1): 2})
 
 
 def test_a_stop_before_the_progress_of_an_epoch_is_known_does_not_end_the_next_one(
     kafka: Cluster, spark: SparkSession, pipeline: Callable[..., Topology], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     source, target = kafka.topic(1), kafka.topic(1)
-    options = {"address": kafka.address, "source": source, "target": target}
+    options = {"name": "late", "address": kafka.address, "source": source, "target": target}
     collect, ended = RealTimeQuery._collect, list[float]()
 
     def collect_late(self: RealTimeQuery) -> None:
@@ -117,7 +118,9 @@ def test_a_stop_before_the_progress_of_an_epoch_is_known_does_not_end_the_next_o
 
 
 def test_more_partitions_than_slots_are_refused(kafka: Cluster, spark: SparkSession, pipeline: Callable[..., Topology]) -> None:
-    topology = pipeline(TEXT.format(address=kafka.address, source=kafka.topic(64), target=kafka.topic(1), trigger="{type: real_time}"))
+    topology = pipeline(
+        TEXT.format(name="wide", address=kafka.address, source=kafka.topic(64), target=kafka.topic(1), trigger="{type: real_time}")
+    )
     with pytest.raises(MillstreamError) as refused:
         SparkEngine(spark).run(topology, RunOptions())
     (error,) = refused.value.diagnostics
@@ -140,7 +143,7 @@ def test_after_a_stop_no_task_hands_anything_on(
 
     monkeypatch.setattr(RealTimeQuery, "_move", moving)
     source, target = kafka.topic(2), kafka.topic(1)
-    text = TEXT.format(address=kafka.address, source=source, target=target, trigger="{type: real_time, every: 5s}")
+    text = TEXT.format(name="failing", address=kafka.address, source=source, target=target, trigger="{type: real_time, every: 5s}")
     with running(spark, pipeline(text)):
         kafka.send(source, [{"id": 1, "amount": 20.0}])
         wait_for(lambda: len(arrived(kafka, target)) == 1)
