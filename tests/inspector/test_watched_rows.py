@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from tests.inspector.started import rows, running_pipeline, wait_for
 
+from millstream import read_committed
 from millstream.plan.topology import Topology
 
 pytestmark = pytest.mark.spark
@@ -63,6 +64,36 @@ def test_the_rows_of_every_node_above_are_read_again(pipeline: Callable[..., Top
     assert {row["id"] for row in found["anns"]} <= set(rows()), "these are rows that the pipeline has processed"
     assert report.nodes["out"].rows_in == len(rows()), "no count changes"
     assert report.nodes["g"].rows_out in range(int(1.6 * len(rows())), int(2.5 * len(rows())))
+
+
+DICE = """
+name: orders
+sources:
+  g: {type: generator, rows_per_second: 300, fields: {id: {type: sequence}}}
+transforms:
+  mixed: {type: with_columns, from: g, columns: {dice: rand()}}
+  high: {type: filter, from: mixed, where: dice >= 0}
+sinks:
+  out: {type: file, from: SHOWN, path: out, format: parquet}
+  more: {type: blackhole, from: mixed}
+"""
+
+
+@pytest.mark.parametrize("text", [DICE, DICE.replace("  more: {type: blackhole, from: mixed}\n", "")], ids=["staged", "held"])
+@pytest.mark.parametrize("shown", ["mixed", "high"])
+def test_values_that_vary_are_those_that_the_sink_got(
+    shown: str, text: str, pipeline: Callable[..., Topology], spark: Any, sockets: Path, warm: Warm
+) -> None:
+    with running_pipeline(spark, pipeline(text.replace("SHOWN", shown))) as running:
+        wait_for(50)
+        answers = [warm("tap", "orders", shown, "--limit", "5") for _ in range(2)]
+        warm("stop", "orders")
+        running.end()
+    written = {row["id"]: row["dice"] for row in read_committed("out").to_pylist()}
+    for answer in answers:
+        assert AGAIN not in answer.stderr, answer.stderr
+        seen = [json.loads(row) for row in answer.stdout.splitlines()]
+        assert len(seen) == 5 and all(written[row["id"]] == row["dice"] for row in seen)
 
 
 def test_a_rare_row_is_found(pipeline: Callable[..., Topology], spark: Any, sockets: Path, warm: Warm) -> None:

@@ -53,6 +53,8 @@ class EpochFrames:
         self._full: dict[str, DataFrame] = {}
         self._persisted: list[DataFrame] = []
         self._materialised: set[str] = set()
+        self._held: set[str] = set()
+        """Nodes whose rows are persisted, staged, or kept by the state of their query."""
         self._tallies: dict[str, Tally] = {}
         self.scans = 0
         """How often the root has been read."""
@@ -127,8 +129,8 @@ class EpochFrames:
         return name in self._full
 
     def holds(self, name: str) -> bool:
-        """Whether the rows of a watched node are kept until `release`: those that cannot be computed again, or not as they were."""
-        return name not in self.watched or self._is_held(self._plan.node(name))
+        """Whether the rows of a node are there until `release`: its own, or those of a node above from which they follow."""
+        return any(step.name in self._held for step in self._path(self._plan.node(name)))
 
     def over(self, root: DataFrame) -> EpochFrames:
         """The frames of this epoch above other rows of its root."""
@@ -178,6 +180,7 @@ class EpochFrames:
             self._full[node.name] = self._observe(node.name, self._maintained(self._maintenance, root))
             self.scans = 1
             self._materialised.add(node.name)
+            self._held.add(node.name)
             return
         root = finish(node, root, self._lowering, self._clock)
         if node.isolates and not self._plan.tagged:
@@ -221,11 +224,13 @@ class EpochFrames:
         if self._target_rejects(node) or (readers > 1 and self._varies(node)):
             self._count(node.inputs[0] if node.name != self._stream_end else node.name)
             self._materialised.add(node.name)
+            self._held.add(node.name)
             anew = self._accepts and self._target_rejects(node)
             return stage_once(frame, self._lowering.checkpoint, (self._plan.name, node.name), self._epoch, self._entry.digest, anew=anew)
-        if (readers > 1 and self._is_expensive(node)) or (node.name in self.watched and self._is_held(node)):
+        if (readers > 1 and self._is_expensive(node)) or (node.name in self.watched and self._must_hold(node)):
             frame = frame.persist()
             self._persisted.append(frame)
+            self._held.add(node.name)
         return frame
 
     def _dead_letters(self, rejecting: tuple[AnyNode, ...], late_nodes: tuple[AnyNode, ...]) -> DataFrame:
@@ -272,12 +277,16 @@ class EpochFrames:
         persisted = [step for step in path if any(self._full.get(step) is frame for frame in self._persisted)]
         self._materialised.update(persisted)
 
-    def _above(self, node: AnyNode) -> list[AnyNode]:
-        """The node and all nodes that are computed for it in this epoch."""
+    def _path(self, node: AnyNode) -> list[AnyNode]:
+        """The node and those above it, up to the one that Spark hands over."""
         path = [node]
         while path[-1].name != self._stream_end:
             path.append(self._plan.node(path[-1].inputs[0]))
-        return [*path, *self._plan.streamed]
+        return path
+
+    def _above(self, node: AnyNode) -> list[AnyNode]:
+        """The node and all nodes that are computed for it in this epoch."""
+        return [*self._path(node), *self._plan.streamed]
 
     def _is_expensive(self, node: AnyNode) -> bool:
         return self._plan.stateful or any(step.expensive or calls_of(step, self._plan.functions) for step in self._above(node))
@@ -288,8 +297,8 @@ class EpochFrames:
         foreign = [step for step in self._above(node) if functions_of(step.component) or calls_of(step, self._plan.functions)]
         return not foreign and not self._varies(node)
 
-    def _is_held(self, node: AnyNode) -> bool:
-        """Whether a watched node's rows are held; otherwise some of them are read again, which costs less."""
+    def _must_hold(self, node: AnyNode) -> bool:
+        """Whether a watched node's rows must be held. If they need not be, some of them are read again, which costs less."""
         return self._plan.tagged or bool(self._plan.filling) or not self._is_repeatable(node)
 
     def _varies(self, node: AnyNode) -> bool:
