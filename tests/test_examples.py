@@ -22,6 +22,7 @@ COMMANDS = [
     ("06-sessions", ["run", "shop.yaml"], '"pages":4,"entered":"start","left":"cart","bought":1'),
     ("07-sensors", ["run", "sensors.yaml"], "passed 8 rows, 2 late rows"),
     ("08-payments", ["payments.py"], "order 4: not paid in time"),
+    ("15-model", ["run", "orders.yaml"], '{"id":4,"amount":410.0,"risk":0.36}'),
     ("05-tested", ["plan", "clicks.yaml"], "restart.limit = 3  (millstream.yaml)"),
 ]
 

@@ -1,10 +1,12 @@
-"""A directory with what the pages take for granted: some orders, and functions of the user."""
+"""A directory with what the pages take for granted: some orders, functions of the user, and a model."""
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
+from tests.docs.blocks import ROOT
 
 ORDERS = '{"id": 1, "user": "ann", "amount": 1500.0, "at": "2026-01-01T00:00:00Z"}\n{"id": 2, "user": "bob", "amount": 5.0, "at": null}\n'
 
@@ -19,4 +21,5 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "fraud.py").write_text("from millstream import ProcessFunction\n\n\nclass Detector(ProcessFunction): ...\n")
     (tmp_path / "data" / "orders").mkdir(parents=True)
     (tmp_path / "data" / "orders" / "1.json").write_text(ORDERS)
+    shutil.copytree(ROOT / "examples" / "15-model", tmp_path, dirs_exist_ok=True)
     return tmp_path

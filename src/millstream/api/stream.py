@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
@@ -184,6 +185,23 @@ class DataStream:
         """Add columns of a database table by key: `on` is column → the table's column. Further options as in YAML."""
         chosen = dict(select) if isinstance(select, Mapping) else tuple(select)
         return self.then("lookup", name, "fail", table=table, on=dict(on), select=chosen, on_missing=on_missing, **options)
+
+    def score(
+        self,
+        model: str | Path,
+        *,
+        outputs: Mapping[str, str] | Iterable[str],
+        inputs: Mapping[str, str | Iterable[str]] | None = None,
+        batch_size: int | None = None,
+        threads: int = 1,
+        name: str | None = None,
+        on_error: OnError = "fail",
+    ) -> DataStream:
+        """Add what an ONNX model says of each row. `inputs`: input of the model → column, or several; `outputs`: new column → output."""
+        named = dict(outputs) if isinstance(outputs, Mapping) else {column: column for column in outputs}
+        given = {tensor: columns if isinstance(columns, str) else tuple(columns) for tensor, columns in (inputs or {}).items()}
+        options: dict[str, Any] = {"model": str(model), "inputs": given, "outputs": named}
+        return self.then("onnx", name, on_error, **options, batch_size=batch_size, threads=threads)
 
     def split(self, *, name: str | None = None, on_error: OnError = "fail", **conditions: Value) -> Split:
         """Route rows by content: each row goes to the first branch whose condition is true, or to the branch `default`."""

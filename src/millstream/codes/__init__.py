@@ -11,6 +11,7 @@ from millstream.codes.databases import DATABASES
 from millstream.codes.files import FILES
 from millstream.codes.kafka import KAFKA
 from millstream.codes.machines import MACHINES
+from millstream.codes.models import MODELS
 from millstream.codes.plans import PLANS
 from millstream.codes.replays import REPLAYS
 from millstream.codes.running import RUNNING
@@ -18,4 +19,4 @@ from millstream.codes.runs import RUNS
 
 __all__ = ["CODES", "Code"]
 
-CODES: dict[str, Code] = FILES | PLANS | MACHINES | RUNS | KAFKA | DATABASES | REPLAYS | RUNNING
+CODES: dict[str, Code] = FILES | PLANS | MACHINES | RUNS | KAFKA | DATABASES | REPLAYS | RUNNING | MODELS

@@ -28,8 +28,8 @@ from millstream.jvm.scratch import make_scratch
 _MLLIB = "spark-mllib_"
 _EXTENSIONS = "spark.sql.extensions"
 OWN_CLASSES = Path(__file__).parent / "java_classes" / "millstream.jar"
-"""Our own classes: `local_files.py` describes those of files, `engine/lowering/traces.py` those of traces, `sql/own_functions.py` those of SQL
-functions.
+"""Our own classes: `local_files.py` describes those of files, `engine/lowering/traces.py` those of traces, and `sql/own_functions.py` those
+of SQL functions.
 """
 
 
