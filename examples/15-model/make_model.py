@@ -1,4 +1,4 @@
-"""Makes `fraud.onnx`: a logistic regression with three weights. `pip install onnx` first; a trained model is exported by its own library."""
+"""Makes `fraud.onnx`, a logistic regression with three weights. It needs the package `onnx`; trained models are exported by their libraries."""
 
 import onnx
 from onnx import TensorProto, helper
