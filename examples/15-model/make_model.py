@@ -1,4 +1,4 @@
-"""Makes `fraud.onnx`, a logistic regression with three weights. It needs the package `onnx`; trained models are exported by their libraries."""
+"""Makes `fraud.onnx`, a logistic regression with three weights. It needs the package `onnx`; libraries export trained models."""
 
 import onnx
 from onnx import TensorProto, helper
