@@ -1,15 +1,21 @@
-"""What do functions of SQL cost that Spark lacks? 256-bit integers and hashes, against Python in a pandas UDF."""
+"""What does extending cost? Functions of SQL against Python in a pandas UDF, models against their runtime."""
 
 from __future__ import annotations
 
 import json
 
+from bench import extend_models
 from bench.figures import Figure, cost_of, median, module
 
 _BAR, _BARRED = 5.0, ("u256: sum of two", "u256: comparison")
 
 
 def measure() -> list[Figure]:
+    return [*_functions(), *extend_models.measure()]
+
+
+def _functions() -> list[Figure]:
+    """256-bit integers and hashes."""
     found: dict[str, dict[str, list[float]]] = json.loads(cost_of(module("extend_run")).output.splitlines()[-1])
     figures = []
     for work, times in found.items():

@@ -74,18 +74,18 @@ class ModelRunner:
         """The batch with its scores."""
         left_out = self._deletes_without_input(batch)
         bad = {row: reason for row, reason in self._unusable(model, batch).items() if row not in left_out}
-        scored = np.setdiff1d(np.arange(batch.num_rows), [*left_out, *bad])
-        found = self._score(model, batch.take(pa.array(scored))) if len(scored) else [pa.nulls(0, field.type) for field in self.schema]
+        if left_out or bad:
+            scored = np.setdiff1d(np.arange(batch.num_rows), [*left_out, *bad])
+            found = self._score(model, batch.take(pa.array(scored))) if len(scored) else [pa.nulls(0, field.type) for field in self.schema]
+        else:
+            scored, found = np.arange(batch.num_rows), self._score(model, batch)
         bad |= {int(scored[row]): reason for row, reason in _not_numbers(found, self.schema.names).items()}
         if bad and not self.isolate:
             row = min(bad)
             raise ModelError(f"{marks.refusal(ROW, self.node, 'inputs')}{bad[row]}, in the row {self._text(batch, row)}")
-        places = np.full(batch.num_rows, -1)
-        places[scored] = np.arange(len(scored))
-        places[list(bad)] = -1
-        take = pa.array(places, mask=places < 0)
-        columns = [*batch.columns, *(column.take(take) for column in found)]
-        names = [*batch.schema.names, *self.schema.names]
+        if left_out or bad:
+            found = _at_places(found, scored, bad, batch.num_rows)
+        columns, names = [*batch.columns, *found], [*batch.schema.names, *self.schema.names]
         if self.isolate:
             columns.append(self._rejects(batch, bad))
             names.append(REJECT)
@@ -95,7 +95,7 @@ class ModelRunner:
         bad: Rows = {}
         for name, columns in self.inputs:
             for column in columns:
-                bad = _unusable_values(batch.column(column), column, model.inputs[name], len(columns)) | bad
+                bad = _unusable_values(batch.column(column), column, model.inputs[name]) | bad
         return bad
 
     def _deletes_without_input(self, batch: pa.RecordBatch) -> set[int]:
@@ -147,6 +147,8 @@ class ModelRunner:
         return pa.ListArray.from_arrays(pa.array(offsets), pa.array(flat.reshape(-1), kind.value_type))
 
     def _rejects(self, batch: pa.RecordBatch, bad: Rows) -> pa.Array:
+        if not bad:
+            return pa.nulls(batch.num_rows, REJECT_TYPE)
         found: list[dict[str, str] | None] = [None] * batch.num_rows
         for row, reason in bad.items():
             found[row] = {"raw": self._text(batch, row), "error": reason}
@@ -157,14 +159,24 @@ class ModelRunner:
         return hide(json.dumps(values, default=str, ensure_ascii=False), self.hidden)
 
 
-def _unusable_values(values: pa.Array, column: str, tensor: Tensor, columns: int) -> Rows:
+def _at_places(found: list[pa.Array], scored: Any, bad: Rows, rows: int) -> list[pa.Array]:
+    """The scores at the places of their rows; null for the others."""
+    places = np.full(rows, -1)
+    places[scored] = np.arange(len(scored))
+    places[list(bad)] = -1
+    take = pa.array(places, mask=places < 0)
+    return [column.take(take) for column in found]
+
+
+def _unusable_values(values: pa.Array, column: str, tensor: Tensor) -> Rows:
     """The rows of a column that an input cannot take."""
-    bad = dict.fromkeys(_places(pc.is_null(values)), f"`{column}` is null, and the model needs a value")
+    bad = dict.fromkeys(_places(pc.is_null(values)), f"`{column}` is null, and the model needs a value") if values.null_count else {}
     if not pa.types.is_list(values.type) and not pa.types.is_large_list(values.type):
         return _out_of_range(values, column, tensor) | bad
     inner = pc.list_flatten(values)
-    holes = pc.list_parent_indices(values).filter(pc.is_null(inner))
-    bad = dict.fromkeys(holes.to_pylist(), f"`{column}` contains a null, and the model needs a value") | bad
+    if inner.null_count:
+        holes = pc.list_parent_indices(values).filter(pc.is_null(inner))
+        bad = dict.fromkeys(holes.to_pylist(), f"`{column}` contains a null, and the model needs a value") | bad
     if tensor.width is not None:
         lengths = pc.list_value_length(values)
         for row in _places(pc.not_equal(lengths, tensor.width)):
