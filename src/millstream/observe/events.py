@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Mapping
-from dataclasses import MISSING, Field, asdict, dataclass, field, fields
+from dataclasses import MISSING, Field, asdict, dataclass, field, fields, is_dataclass
+from functools import cache
 from typing import Any
 
 from millstream.observe.facts import State, WatermarkFacts
@@ -200,9 +201,18 @@ def kind_of(event: Event | type[Event]) -> str:
 
 def as_dict(event: Event) -> dict[str, Any]:
     """Plain data for JSON, without fields that have their default."""
-    found = asdict(event)
-    shown = {each.name: found[each.name] for each in fields(event) if each.name == "at" or found[each.name] != _default(each)}
-    return {"v": VERSION, "event": kind_of(event), **shown}
+    shown: dict[str, Any] = {"v": VERSION, "event": kind_of(event)}
+    for name, default in _defaults(type(event)):
+        value = getattr(event, name)
+        if value != default:
+            shown[name] = asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
+    return shown
+
+
+@cache
+def _defaults(kind: type[Any]) -> tuple[tuple[str, Any], ...]:
+    """The fields of a kind with their defaults; the time has none, as it is always shown."""
+    return tuple((each.name, MISSING if each.name == "at" else _default(each)) for each in fields(kind))
 
 
 def _default(each: Field[Any]) -> Any:
