@@ -201,8 +201,9 @@ def kind_of(event: Event | type[Event]) -> str:
 
 def as_dict(event: Event) -> dict[str, Any]:
     """Plain data for JSON, without fields that have their default."""
-    shown: dict[str, Any] = {"v": VERSION, "event": kind_of(event)}
-    for name, default in _defaults(type(event)):
+    kind = kind_of(event)
+    shown: dict[str, Any] = {"v": VERSION, "event": kind}
+    for name, default in _defaults(kind):
         value = getattr(event, name)
         if value != default:
             shown[name] = asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
@@ -210,9 +211,9 @@ def as_dict(event: Event) -> dict[str, Any]:
 
 
 @cache
-def _defaults(kind: type[Any]) -> tuple[tuple[str, Any], ...]:
+def _defaults(kind: str) -> tuple[tuple[str, Any], ...]:
     """The fields of a kind with their defaults; the time has none, as it is always shown."""
-    return tuple((each.name, MISSING if each.name == "at" else _default(each)) for each in fields(kind))
+    return tuple((each.name, MISSING if each.name == "at" else _default(each)) for each in fields(KINDS[kind]))
 
 
 def _default(each: Field[Any]) -> Any:
