@@ -10,6 +10,7 @@ from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 _MILLISECONDS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _BYTES = {"B": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30}
+_SPANS = ((86400, "days"), (3600, "h"), (60, "min"), (1, "s"))
 _LONG = {"millisecond": "ms", "second": "s", "sec": "s", "minute": "m", "min": "m", "hour": "h", "day": "d"}
 
 
@@ -70,6 +71,12 @@ class Size(str):
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         return core_schema.no_info_after_validator_function(cls, _with_unit("MB", "size"), serialization=core_schema.to_string_ser_schema())
+
+
+def duration_of(seconds: float) -> str:
+    """A duration in whole units, such as `5 min`."""
+    size, unit = next((size, unit) for size, unit in _SPANS if seconds >= 2 * size or size == 1)
+    return f"{seconds / size:,.0f} {unit}"
 
 
 def size_of(count: int) -> str:

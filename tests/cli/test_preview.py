@@ -61,6 +61,21 @@ def test_a_misspelt_node_is_said_with_the_nearest_name(project: Path, warm: Call
     assert "did you mean `big`" in done.stderr
 
 
+def test_a_sink_for_dead_letters_is_refused_with_the_nodes_that_send_them(project: Path, warm: Callable[..., Done]) -> None:
+    done = warm("preview", "p.yaml", "bad")
+    assert "MS190" in done.stderr, done.stderr
+    assert "look at the rows of `rows`" in done.stderr
+
+
+def test_times_have_microseconds_as_in_tap(tmp_path: Path, warm: Callable[..., Done]) -> None:
+    (tmp_path / "p.yaml").write_text("""
+sources: {g: {type: generator, rows: 1, fields: {id: {type: sequence}}}}
+transforms: {at: {type: sql, sql: "SELECT TIMESTAMP '2026-01-02 03:04:05.678901' AS at FROM g"}}
+sinks: {out: {type: blackhole, from: at}}
+""")
+    assert json.loads(warm("preview", "p.yaml", "--format", "json").stdout) == {"at": "2026-01-02T03:04:05.678901Z"}
+
+
 def test_a_table_that_the_stream_fills_is_refused(tmp_path: Path, warm: Callable[..., Done]) -> None:
     (tmp_path / "p.yaml").write_text("""
 sources: {people: {type: generator, rows: 3, fields: {id: {type: sequence}}}}

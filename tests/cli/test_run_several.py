@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.warm import Done
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 GOOD = """
@@ -42,6 +43,15 @@ def write(folder: Path, **files: str) -> None:
     folder.mkdir(exist_ok=True)
     for name, text in files.items():
         (folder / f"{name}.yaml").write_text(text)
+
+
+@pytest.mark.spark
+def test_a_single_one_that_fails_prints_the_same_object(tmp_path: Path, warm: Callable[..., Done]) -> None:
+    write(tmp_path, bad=BAD)
+    done = warm("run", "bad.yaml", "--format", "json", folder=tmp_path)
+    assert done.returncode == 1, done.stderr
+    report = json.loads(done.stdout)
+    assert (report["pipeline"], report["state"], [error["code"] for error in report["errors"]]) == ("bad", "failed", ["MS067"])
 
 
 @pytest.mark.spark

@@ -56,6 +56,7 @@ def test_a_failure_can_be_looked_at_afterwards(attend: Attend, visit: Open, tmp_
         page.wait_for_selector("#failure >> text=MS067: a row failed")
         page.wait_for_selector("#graph [data-node=big].has-bad")
         page.wait_for_selector("#epochs >> text=epoch 5")
+        page.wait_for_selector("#charts >> text=Rows per second")  # from the beginning of the run, where nothing was counted yet
         assert page.locator("#stop").is_disabled()
         page.locator("#graph [data-node=big]").click()
         page.wait_for_selector("#panel >> text=the run has ended; rows are not kept")
@@ -70,6 +71,15 @@ def test_a_run_that_has_died_is_said_to_have_died(attend: Attend, visit: Open, t
         page: Any = visit(link)
         page.wait_for_selector("#reasons >> text=the process has died")
         assert re.search(r"failed", page.locator("#health").inner_text())
+
+
+def test_a_death_is_told_also_when_another_run_has_followed(attend: Attend, visit: Open, tmp_path: Path) -> None:
+    end(attend, text_in(tmp_path), failing=False)
+    end(attend, text_in(tmp_path), failing=True)
+    with inspected(tmp_path, text_in(tmp_path)) as (_, link):
+        page: Any = visit(link)
+        page.wait_for_selector("#log >> text=the run before it had died")
+        assert page.locator("#log >> text=had died").count() == 1
 
 
 def test_a_pipeline_that_never_ran_is_refused(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from millstream.inspector.export.spans import LINKS, OpenEpoch, Span, child
-from millstream.observe.events import EpochCommitted, EpochFinished, EpochPlanned, EpochStaged
+from millstream.observe.events import EpochCommitted, EpochFinished, EpochPlanned, EpochStaged, Event, Failed
 from millstream.observe.traced import Passage, TracedRecords
 from millstream.spec.loader import loads
 
@@ -31,7 +31,8 @@ def spans(*passages: Passage, error: str = "") -> dict[str, list[Span]]:
     epoch = OpenEpoch("shop", EpochPlanned(at=1.0, query="orders", epoch=3, planned_at=0.5))
     epoch.add(EpochStaged(at=3.0, query="orders", epoch=3, sink="out", seconds=1.5, rows=7))
     epoch.add(EpochCommitted(at=4.0, query="orders", epoch=3, sinks=("out",), seconds=0.5))
-    end = None if error else EpochFinished(at=4.5, query="orders", epoch=3, seconds=3.5, rows_out={})
+    finished = EpochFinished(at=4.5, query="orders", epoch=3, seconds=3.5, rows_out={})
+    end: Event = Failed(at=5.0, code="MS061", message="no disk") if error else finished
     found: dict[str, list[Span]] = {}
     for span in epoch.spans(TOPOLOGY, passages, end, error):
         found.setdefault(span.name, []).append(span)
@@ -88,6 +89,7 @@ def test_a_node_that_is_computed_twice_is_passed_once() -> None:
 def test_a_failed_epoch_says_why_and_leaves_its_records_to_the_repetition() -> None:
     found = spans(passage("orders", 2.0), error="MS061: no disk")
     assert found["epoch"][0].error == "MS061: no disk"
+    assert found["epoch"][0].end == 5 * SECOND
     assert all(span.context.trace == found["epoch"][0].context.trace for each in found.values() for span in each)
 
 

@@ -45,7 +45,10 @@ def inspect(
             _show_past(Path(pipeline), address)
             return
         _refuse(pipeline)
-    print(client_of(pipeline).order("page", host=address.host, port=str(address.port))["url"])
+    link = client_of(pipeline).order("page", host=address.host, port=str(address.port))["url"]
+    if at and f":{address.port}/" not in link:
+        narrate("the run has a page already, at the address that it was opened at")
+    print(link)
 
 
 def _refuse(pipeline: str) -> None:

@@ -12,15 +12,13 @@ from typing import TYPE_CHECKING, Any
 from millstream.observe.facts import NodeFacts
 from millstream.observe.metrics import Metric, metrics_of
 from millstream.observe.rates import WINDOW, Rates
+from millstream.units import duration_of
 
 if TYPE_CHECKING:
     from millstream.errors import Diagnostic
     from millstream.observe.facts import QueryFacts, Snapshot
     from millstream.observe.report import Report
     from millstream.plan.topology import Topology
-
-
-_UNITS = ((86400, "days"), (3600, "h"), (60, "min"), (1, "s"))
 
 
 class Screen:
@@ -143,7 +141,7 @@ def _progress(query: QueryFacts) -> str:
 
 
 def _behind(query: QueryFacts) -> str:
-    return f"{query.lag_seconds:.1f} s" if query.lag_seconds < 10 else span(query.lag_seconds)
+    return f"{query.lag_seconds:.1f} s" if query.lag_seconds < 10 else duration_of(query.lag_seconds)
 
 
 def _legend(snapshot: Snapshot) -> str:
@@ -170,10 +168,4 @@ def _watermark(query: QueryFacts) -> str:
 
 def ago(seconds: float) -> str:
     """The distance from now to a time, such as `5 min ago`."""
-    return f"{span(seconds)} ago" if seconds >= 0 else f"{span(-seconds)} ahead"
-
-
-def span(seconds: float) -> str:
-    """A duration in whole units, such as `5 min`."""
-    size, unit = next((size, unit) for size, unit in _UNITS if seconds >= 2 * size or size == 1)
-    return f"{seconds / size:,.0f} {unit}"
+    return f"{duration_of(seconds)} ago" if seconds >= 0 else f"{duration_of(-seconds)} ahead"

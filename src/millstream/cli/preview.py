@@ -10,7 +10,7 @@ import typer
 
 from millstream.cli.output import Format, narrate
 from millstream.cli.pipelines import ConfigFile, PipelineFile, SettingFlags, load_or_fail, setting_flags
-from millstream.cli.rows import as_lines
+from millstream.cli.rows import as_lines, plain
 
 if TYPE_CHECKING:
     from millstream.engine.offline.first_rows import FirstRows
@@ -41,4 +41,4 @@ def _print(found: FirstRows, as_json: bool) -> None:
     rows: list[dict[str, Any]] = found.rows.to_pylist()
     if not rows:
         return
-    print("\n".join(json.dumps(row, default=str, ensure_ascii=False) for row in rows) if as_json else as_lines(rows))
+    print("\n".join(json.dumps(row, default=plain, ensure_ascii=False) for row in rows) if as_json else as_lines(rows))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 
@@ -15,5 +16,14 @@ def as_lines(rows: Sequence[Mapping[str, Any]]) -> str:
     return "\n".join("  ".join(value.ljust(width) for value, width in zip(line, widths, strict=True)).rstrip() for line in lines)
 
 
+def plain(value: Any) -> str:
+    """The text of a value that JSON does not know; times as in the samples of a running pipeline."""
+    if isinstance(value, datetime):
+        return value.isoformat(timespec="microseconds").replace("+00:00", "Z")
+    return str(value)
+
+
 def _text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, default=str, ensure_ascii=False)
+    if isinstance(value, datetime):
+        return plain(value)
+    return value if isinstance(value, str) else json.dumps(value, default=plain, ensure_ascii=False)

@@ -17,7 +17,7 @@ from millstream.cli.folders import find_pipelines
 from millstream.cli.inspect_option import inspect_address
 from millstream.cli.output import Format, narrate, show
 from millstream.cli.pipelines import ConfigFile, SettingFlags, load_or_fail, setting_flags
-from millstream.cli.run_output import RunOutput
+from millstream.cli.run_output import RunOutput, failure_document
 from millstream.cli.signals import catch_signals
 from millstream.errors import Diagnostic, MillstreamError, SpecError, UsageError
 
@@ -115,6 +115,8 @@ def _run_one(pipeline: Path, config: Path | None, flags: dict[str, str], wanted:
         with view, output.reserve_stdout():
             report: Report = engine()().run(topology, replace(wanted, watch=view.update, tell=view.add_note, stop=stop))
     except MillstreamError as error:
+        if output.format is Format.json:
+            print(json.dumps(failure_document(topology.name, error.diagnostics)))
         if log is None and not output.quiet:
             view.fail(error.diagnostics)
         raise output.exception_for(error, log) from error.__cause__

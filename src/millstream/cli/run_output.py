@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext, redirect_stdout
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -11,11 +12,16 @@ import typer
 
 from millstream.cli.events import EventLog, LogFormat, LogLevel
 from millstream.cli.output import Format
-from millstream.errors import MillstreamError
+from millstream.errors import Diagnostic, MillstreamError
 
 if TYPE_CHECKING:
     from millstream.cli.live import Live, Screen
     from millstream.plan.topology import Topology
+
+
+def failure_document(pipeline: str, found: Sequence[Diagnostic]) -> dict[str, Any]:
+    """The JSON object of a failed pipeline, instead of a report."""
+    return {"pipeline": pipeline, "state": "failed", "errors": [each.as_dict() for each in found]}
 
 
 @dataclass(frozen=True, slots=True)

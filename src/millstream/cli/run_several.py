@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 import typer
 
 from millstream.cli.output import Format, fail, narrate, show
-from millstream.cli.run_output import RunOutput
+from millstream.cli.run_output import RunOutput, failure_document
 from millstream.cli.signals import catch_signals
 from millstream.errors import Diagnostic, MillstreamError, SpecError, UsageError
 from millstream.observe.gate import Gate
@@ -120,7 +120,7 @@ def _print_outcome(member: Member, outcome: Outcome, output: RunOutput, stdout: 
         return 0
     found: Sequence[Diagnostic] = outcome.diagnostics if isinstance(outcome, MillstreamError) else ()
     if output.format is Format.json:
-        _print_line(_failure(name, found), stdout)
+        _print_line(failure_document(name, found), stdout)
     log = output.error_log(name)
     if log is not None and isinstance(outcome, MillstreamError):
         log.add_diagnostics(found)
@@ -135,8 +135,3 @@ def _print_line(document: Mapping[str, Any], stdout: TextIO) -> None:
     """Print one JSON object. A reader that has closed the pipe does not make a pipeline fail."""
     with suppress(BrokenPipeError):
         print(json.dumps(document), file=stdout, flush=True)
-
-
-def _failure(name: str, found: Sequence[Diagnostic]) -> dict[str, Any]:
-    """The JSON object of a failed pipeline, instead of a report."""
-    return {"pipeline": name, "state": "failed", "errors": [each.as_dict() for each in found]}

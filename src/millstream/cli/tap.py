@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,6 +19,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from millstream.inspector.client import Client
+
+_SILENCE = 15.0
+"""Seconds without rows after which the terminal says why."""
+_NONE_PASS, _NONE_CAME = "none pass the filter in the epochs that were searched", "its last epochs had none"
 
 
 class TapFormat(StrEnum):
@@ -59,9 +64,12 @@ def tap(
 
 def _samples(client: Client, node: str, where: str) -> Iterator[Any]:
     """The samples of a node, until the run ends. The wish is repeated, as it lasts for some seconds."""
-    was_paused = False
+    was_paused, told_at = False, time.monotonic()
     for name, data in client.events():
         if name == "status":
+            if time.monotonic() - told_at > _SILENCE and not data["paused"]:
+                told_at = time.monotonic()
+                narrate(f"no rows of `{node}` yet: {_NONE_PASS if where else _NONE_CAME}")
             client.post("/api/watch", node=node, where=where)
             if data["paused"] and not was_paused:
                 narrate(f"`{data['name']}` is paused: no rows come until `millstream resume`")
@@ -70,4 +78,5 @@ def _samples(client: Client, node: str, where: str) -> Iterator[Any]:
             if data["event"] == "rows_refused":
                 raise RunError(Diagnostic(data["code"], data["message"], detail=data.get("detail", ""), help=data.get("help", "")))
             if data["event"] == "rows_sampled" and data.get("rows"):
+                told_at = time.monotonic()
                 yield data

@@ -5,15 +5,15 @@ from __future__ import annotations
 import json
 import sys
 import time
-from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from millstream.cli.output import Format
+from millstream.cli.output import Format, narrate
 from millstream.cli.running import RunName, client_of
 from millstream.errors import RunError
-from millstream.units import size_of
+from millstream.units import duration_of, size_of
 
 if TYPE_CHECKING:
     from rich.console import Group
@@ -40,11 +40,18 @@ def top(
     if once or not sys.stdout.isatty():
         Console(width=None if sys.stdout.isatty() else 160).print(_view(status))
         return
-    with Live(_view(status), screen=True, auto_refresh=False) as display, suppress(RunError):  # until the run has ended
-        while True:
-            time.sleep(every)
-            status = client.get("/api/status")
-            display.update(_view(status), refresh=True)
+    with Live(_view(status), screen=True, auto_refresh=False) as display:
+        try:
+            while True:
+                time.sleep(every)
+                status = client.get("/api/status")
+                display.update(_view(status), refresh=True)
+        except RunError:
+            has_ended = not Path(client.run.socket).exists()
+            if not has_ended:
+                raise
+    Console().print(_view(status))
+    narrate(f"`{status['name']}` has ended; this is what was last known of it")
 
 
 def _view(status: dict[str, Any]) -> Group:
@@ -82,7 +89,7 @@ def _query(name: str, facts: dict[str, Any]) -> str:
     if facts["lag_seconds"] >= 1:
         parts.append(f"rows of this epoch wait for {facts['lag_seconds']:.0f} s")
     if watermark := facts.get("watermark"):
-        parts.append(f"watermark {watermark['lag_seconds']:,.0f} s behind")
+        parts.append(f"watermark {duration_of(watermark['lag_seconds'])} behind")
     if facts["restarts"]:
         parts.append(f"{facts['restarts']} restarts")
     return ", ".join(parts)

@@ -47,6 +47,8 @@ def status_document(run: AttendedRun) -> dict[str, Any]:
     """Where a run stands."""
     run.count_rates()
     snapshot, now = run.recorder.snapshot(), time.monotonic()
+    places = {node.name: place for place, node in enumerate(run.topology.ordered())}
+    nodes = sorted(snapshot.nodes.items(), key=lambda each: places.get(each[0], len(places)))
     health = health_of(snapshot, run.gate.is_paused)
     rates = {name: round(run.rates.of(name, now), 1) for name in snapshot.nodes}
     sources = [name for name, facts in snapshot.nodes.items() if facts.kind == "source"]
@@ -58,7 +60,7 @@ def status_document(run: AttendedRun) -> dict[str, Any]:
         "paused": run.gate.is_paused,
         "seconds": round(snapshot.seconds, 3),
         "rows_per_second": round(sum(rates[name] for name in sources), 1),
-        "nodes": {name: {**_node_facts(facts), "rows_per_second": rates[name]} for name, facts in snapshot.nodes.items()},
+        "nodes": {name: {**_node_facts(facts), "rows_per_second": rates[name]} for name, facts in nodes},
         "queries": {name: _query_facts(facts) for name, facts in snapshot.queries.items()},
         "notes": _notes(snapshot),
     }

@@ -12,6 +12,7 @@ from millstream.errors import Span
 from millstream.plan.components import Component, EpochTail, HasSideOutputs, NamesInputs, Sink, Source, Transform, WaitsForClock, Windowed
 from millstream.plan.error_policy import OnError, dead_letter_sink_of
 from millstream.plan.event_time import EventTime
+from millstream.plan.labels import Labels
 from millstream.plan.options import Columns
 from millstream.plan.tracing import Trace
 
@@ -23,7 +24,7 @@ class NodeTelemetry(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    labels: dict[str, str] = {}
+    labels: Labels = {}
     """Labels that every reported fact about the node carries."""
     trace: Trace | None = None
     """For sources: which records are traced, `always`, or a share of them, or those that meet a condition."""

@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
+from millstream.plan.labels import Labels
 from millstream.plan.option_mistakes import Checked
 from millstream.plan.options import Duration, Size
 from millstream.secrets import TextOrSecret
@@ -23,6 +24,20 @@ def _not_too_short(every: Duration) -> Duration:
     if every.milliseconds < _SHORTEST_MS:
         raise ValueError(f"real-time mode needs at least `{_SHORTEST_MS // 1000}s`")
     return every
+
+
+def _a_second_or_more(every: Duration) -> Duration:
+    if every.seconds < 1:
+        raise ValueError("the shortest time between two messages is `1s`")
+    return every
+
+
+def _collector_address(url: str) -> str:
+    path = urlsplit(url).path.rstrip("/")
+    for signal in ("/v1/metrics", "/v1/traces"):
+        if path.endswith(signal):
+            raise ValueError(f"`{signal}` is added to the address: leave it out")
+    return url
 
 
 def _http_address(url: str | None) -> str | None:
@@ -81,12 +96,12 @@ class RestartPolicy(_Block):
 class Otlp(_Block):
     """A collector of OpenTelemetry."""
 
-    endpoint: Annotated[str, AfterValidator(_http_address)]
+    endpoint: Annotated[str, AfterValidator(_http_address), AfterValidator(_collector_address)]
     """Its address, such as `http://collector:4318`; OTLP over HTTP, the paths `/v1/metrics` and `/v1/traces` are added."""
     headers: dict[str, TextOrSecret] = {}
     """Headers of every request, for authentication."""
-    metrics_every: Duration = Duration("15s")
-    """How often metrics are sent."""
+    metrics_every: Annotated[Duration, AfterValidator(_a_second_or_more)] = Duration("15s")
+    """How often metrics are sent, at least `1s`."""
 
 
 class Lineage(_Block):
@@ -100,8 +115,8 @@ class Lineage(_Block):
     """Headers of every request, for authentication."""
     namespace: str = "millstream"
     """The namespace of the pipeline, as a job."""
-    every: Duration = Duration("1m")
-    """How often a running pipeline says that it still runs."""
+    every: Annotated[Duration, AfterValidator(_a_second_or_more)] = Duration("1m")
+    """How often a running pipeline says that it still runs, at least `1s`."""
 
     @model_validator(mode="after")
     def _one_receiver(self) -> Lineage:
@@ -113,8 +128,8 @@ class Lineage(_Block):
 class Telemetry(_Block):
     """What the run reports, and to whom."""
 
-    labels: dict[str, str] = {}
-    """Labels that every reported fact carries."""
+    labels: Labels = {}
+    """Labels that every reported fact carries. Those that metrics have anyway, such as `pipeline` and `node`, are taken."""
     otlp: Otlp | None = None
     """The collector that metrics and traces are sent to. Needs the extra `otlp`."""
     lineage: Lineage | None = None

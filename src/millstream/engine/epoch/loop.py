@@ -122,7 +122,7 @@ class EpochLoop:
             took = time.monotonic() - started
             self._report_traced(number)
             if staged.sinks:  # else the samples would be all that is read
-                self._sample(epoch, frames, took)
+                self._sample(epoch, frames, took, staged)
         finally:
             frames.release()
         facts = EpochFacts(epoch.plan.name, number, time.monotonic() - started, {}, rejected, (), (), late, watermark, lost)
@@ -232,7 +232,7 @@ class EpochLoop:
             with suppress(Exception):
                 self.recorder.traced.put(self.checkpoint.name, number, self.lowering.taps.take())
 
-    def _sample(self, epoch: PlannedEpoch, frames: EpochFrames, took: float) -> None:
+    def _sample(self, epoch: PlannedEpoch, frames: EpochFrames, took: float, staged: StagedEpoch) -> None:
         """Publish rows of the nodes that somebody watches. A failure here is nobody's but the watcher's. To hold rows costs as well: the
         time by which the epoch `took` longer than usual.
         """
@@ -242,6 +242,8 @@ class EpochLoop:
         holding = max(0.0, took - median(self.status.usual)) if self.status.usual else 0.0
         has_read_again = False
         for watched in self.status.watched:
+            if staged.had_no_rows(watched.node):  # the next epoch may have some: the wish keeps its turn
+                continue
             again = self.samples.reads_again(watched.node, epoch.plan, frames)
             if again and has_read_again:  # one per epoch: the next wish has its turn in the next
                 continue

@@ -35,6 +35,13 @@ from millstream.sql.check.row_filters import refuse_filter
 _CHECK = "spark.sql.streaming.unsupportedOperationCheck"
 """Spark refuses a stream's leaf in a batch plan."""
 
+_SHOWN = {
+    "ignoreNullFields": "false",
+    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
+    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
+}
+"""Values as they are: Spark shows milliseconds unless it is told."""
+
 
 @dataclass
 class Samples:
@@ -127,7 +134,7 @@ def _some_of(rows: DataFrame, where: str, clock: str) -> tuple[str, ...]:
     """Rows that pass the filter, as JSON."""
     if where:
         rows = _filter(rows, where, clock)
-    row = F.to_json(F.struct("*"), {"ignoreNullFields": "false"})
+    row = F.to_json(F.struct("*"), _SHOWN)
     return tuple(found[0] for found in rows.select(row).limit(ROWS).collect())
 
 

@@ -39,6 +39,11 @@ class StagedEpoch:
         """Sink → the bytes that it is about to commit, where it knows them."""
         return {sink.node.name: sink.staged.bytes for sink in self.sinks if sink.staged.bytes is not None}
 
+    def had_no_rows(self, node: str) -> bool:
+        """Whether a sink, or a node that a sink reads, is known to have had none."""
+        empty = [sink.node for sink in self.sinks if sink.staged.rows == 0 and not sink.node.isolates]
+        return any(node == sink.name or node in sink.inputs for sink in empty)
+
     @contextmanager
     def aborting(self) -> Iterator[None]:
         """If the body fails before the first commit, abort everything that was staged."""

@@ -124,7 +124,13 @@ def _chosen(topology: Topology, name: str | None) -> AnyNode:
     node = topology.by_name.get(name)
     if node is None:
         raise SpecError(Diagnostic("MS189", f"`{topology.name}` has no node `{name}`", help=nearest(name, topology.by_name)))
-    return topology.node(node.inputs[0]) if isinstance(node, SinkNode) and node.inputs else node
+    if not isinstance(node, SinkNode):
+        return node
+    if not node.inputs:
+        senders = ", ".join(f"`{each.name}`" for each in topology.nodes if node.name in each.dead_letter_sinks)
+        message = f"`{node.name}` receives dead letters, of which there may be none: they cannot be previewed"
+        raise RunError(Diagnostic("MS190", message, node.span, help=f"look at the rows of {senders}", node=node.name))
+    return topology.node(node.inputs[0])
 
 
 def _part_above(topology: Topology, node: AnyNode, kept: _KeptRows, count: int) -> Topology:

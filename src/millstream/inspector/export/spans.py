@@ -73,12 +73,12 @@ class OpenEpoch:
         digest = _digest(self.pipeline, *self.key, self.planned.planned_at)
         return Context(digest[:32], digest[32:48])
 
-    def spans(self, topology: Topology, passages: Iterable[Passage], end: EpochFinished | None, error: str = "") -> Iterator[Span]:
-        """All spans; without an end the epoch has failed."""
+    def spans(self, topology: Topology, passages: Iterable[Passage], end: Event, error: str = "") -> Iterator[Span]:
+        """All spans, up to the event with which the epoch ended: it has finished, or failed."""
         records = Records(topology, [*passages], self._commits, {each.sink for each in self.staged})
-        yield from self._own_spans(end, error)
+        yield from self._own_spans(end.at, error)
         yield from records.node_spans(self.context, self._about)
-        if end is not None:  # a failed epoch is repeated, with the same records
+        if isinstance(end, EpochFinished):  # a failed epoch is repeated, with the same records
             yield from records.spans(self._about)
 
     @property
@@ -89,9 +89,9 @@ class OpenEpoch:
     def _commits(self) -> dict[str, int]:
         return {sink: _nanos(each.at) for each in self.committed for sink in each.sinks}
 
-    def _own_spans(self, end: EpochFinished | None, error: str) -> Iterator[Span]:
+    def _own_spans(self, end: float, error: str) -> Iterator[Span]:
         context = self.context
-        last = max([self.planned.at, *(each.at for each in (*self.staged, *self.committed)), *([end.at] if end else [])])
+        last = max([self.planned.at, *(each.at for each in (*self.staged, *self.committed)), end])
         yield Span("epoch", context, "", _nanos(self.planned.at), _nanos(last), attributes=self._about, error=error)
         for stage in self.staged:
             rows = {} if stage.rows is None else {"millstream.rows": stage.rows}

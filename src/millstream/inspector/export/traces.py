@@ -71,14 +71,14 @@ class TracesPush:
         elif isinstance(event, EpochFinished):
             yield from self._end(event.query, event)
         elif isinstance(event, Restarting):
-            yield from self._end(event.query, None, f"{event.code}: {event.message}")
+            yield from self._end(event.query, event, f"{event.code}: {event.message}")
         elif isinstance(event, Failed):
             for query in list(self._open):
-                yield from self._end(query, None, f"{event.code}: {event.message}")
+                yield from self._end(query, event, f"{event.code}: {event.message}")
         elif (query := getattr(event, "query", "")) in self._open:
             self._open[query].add(event)
 
-    def _end(self, query: str, end: EpochFinished | None, error: str = "") -> Iterator[Span]:
+    def _end(self, query: str, end: Event, error: str = "") -> Iterator[Span]:
         epoch = self._open.pop(query, None)
         if epoch is not None:
             passages = self._passages.pop(epoch.key, [])

@@ -1708,7 +1708,7 @@ function drawRows(parts, name) {
   parts.tools.hidden = parts.table.hidden = !all.length;
   parts.again.hidden = !rows.some((row) => row.readAgain);
   const others = panel.sampled === name ? "" : ` They are those of ${panel.sampled}.`;
-  setText(parts.rowsText, panel.message || (all.length ? `${plural(rows.length, "row")}, newest first.${others}` : withoutRows()));
+  setText(parts.rowsText, panel.message || (all.length ? `${plural(rows.length, "row")}, those of the newest epoch first.${others}` : withoutRows()));
   parts.rowsText.classList.toggle("bad", Boolean(panel.message));
   show(parts.table, `${rows.length} ${panel.isPaused || model.sampleVersion} ${panel.wish} ${panel.filter}`, () =>
     rows.length ? [rowTable(rows)] : [],
@@ -1959,13 +1959,19 @@ const CHARTS = [
   { name: "State", text: bytesText, series: (found) => gaugeSeries(found, "nodes", "state_bytes") },
 ];
 
-/** The measures of the last hour in order, in pieces: one ends where a run ends, or where measures are missing. */
+/**
+ * The measures of the last hour in order, in pieces: one ends where a run ends, or where measures are missing. The first piece of a run
+ * begins with the run, as all its counts do.
+ */
 function pieces() {
   const now = clock.now(),
     found = [];
   let last;
   for (const measure of [...model.measures.values()].filter((each) => each.at > now - HOUR).sort((a, b) => a.at - b.at)) {
-    if (!last || measure.seconds < last.seconds || measure.at - last.at > 90) found.push([]);
+    const isNewRun = !last || measure.seconds < last.seconds;
+    const begun = measure.at - measure.seconds;
+    if (isNewRun || measure.at - last.at > 90)
+      found.push(isNewRun && begun > now - HOUR ? [{ at: begun, seconds: 0, nodes: {}, queries: {}, isBegin: true }] : []);
     found.at(-1).push(measure);
     last = measure;
   }
@@ -1987,10 +1993,19 @@ function thinned(measures, step) {
   });
 }
 
-/** The change of one count per unit of another between two measures. */
+/** The change of one count per unit of another between two measures. A count that a run has not begun yet is 0. */
 function changes(measures, above, below) {
+  const countsOf = (count) => {
+    let hasBegun = !measures[0]?.isBegin;
+    return measures.map((measure) => {
+      const found = count(measure);
+      hasBegun ||= !Number.isNaN(found);
+      return hasBegun ? found : 0;
+    });
+  };
+  const [counts, spans] = [countsOf(above), countsOf(below)];
   return measures.slice(1).flatMap((measure, index) => {
-    const [more, span] = [above(measure) - above(measures[index]), below(measure) - below(measures[index])];
+    const [more, span] = [counts[index + 1] - counts[index], spans[index + 1] - spans[index]];
     return span > 0 && more >= 0 ? [{ at: measure.at, value: more / span }] : [];
   });
 }
@@ -2017,9 +2032,9 @@ function durationSeries({ found, step }) {
     name,
     lines: lineOf(found, step, (measures) =>
       changes(
-        measures.filter((measure) => measure.queries[name]),
-        (measure) => measure.queries[name].seconds,
-        (measure) => measure.queries[name].epochs,
+        measures.filter((measure) => measure.isBegin || measure.queries[name]),
+        (measure) => measure.queries[name]?.seconds ?? NaN,
+        (measure) => measure.queries[name]?.epochs ?? NaN,
       ),
     ),
   }));
@@ -2149,6 +2164,7 @@ function drawReadout(made, series, at, now, left) {
 // ---- log
 
 const LOG_STEP = 100;
+const FINAL_STATES = new Set(["done", "stopped", "failed"]);
 let logLimit = LOG_STEP;
 const LEVELS = {
   failed: ["failed", "bad", "failed"],
@@ -2163,13 +2179,19 @@ function levelOf(entry) {
 }
 
 function textOf(entry) {
-  if (entry.event === "run_started") return `run ${entry.run} begins, process ${entry.process}`;
-  if (entry.event === "run_changed") return `the run is ${entry.state}`;
+  if (entry.event === "run_started") return `run ${entry.run} begins, process ${entry.process}${hadDied(entry) ? "; the run before it had died" : ""}`;
+  if (entry.event === "run_changed") return entry.state === "failed" ? "the run has failed" : `the run is ${entry.state}`;
   if (entry.event === "restarting")
     return `${entry.query ? `query ${entry.query}: ` : ""}${entry.message}; restart ${entry.attempt} in ${spanText(entry.pause)}`;
   if (entry.event === "failed")
     return [`${entry.code}${entry.node ? ` (${entry.node})` : ""}: ${entry.message}`, entry.detail, entry.help].filter(Boolean).join("\n");
   return entry.message;
+}
+
+/** Whether the run before a new one has ended without saying so. */
+function hadDied(start) {
+  const before = model.log.findLast((entry) => entry.at < start.at && (entry.event === "run_changed" || entry.event === "run_started"));
+  return before !== undefined && !FINAL_STATES.has(before.state);
 }
 
 function drawLog() {
