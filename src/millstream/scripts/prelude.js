@@ -193,7 +193,8 @@ function lock(options, log) {
   define("console", { log: say("info"), info: say("info"), debug: say("info"), warn: say("warning"), error: say("error") });
   for (const name of Reflect.ownKeys(globalThis)) {
     if (typeof name === "string" && KEPT_GLOBALS.has(name)) continue;
-    if (!Reflect.deleteProperty(globalThis, name)) Reflect.set(globalThis, name, undefined);
+    Reflect.deleteProperty(globalThis, name);
+    if (name in globalThis) Reflect.defineProperty(globalThis, name, { value: undefined, writable: false, configurable: false });
   }
   // `this.name = …` in an error class and `row.constructor = …` must work although the prototypes are frozen
   for (const each of [Object, Error, EvalError, RangeError, ReferenceError, SyntaxError, TypeError, URIError, AggregateError]) {
@@ -253,9 +254,13 @@ function asText(value) {
   } catch { return kindOf(value); }
 }
 
+// The end of the memory is not the fault of one row: the host decides
+const isOutOfMemory = (error) => error instanceof Error && error.name === "InternalError" && error.message === "out of memory";
+
 function describe(error) {
   const part = (name) => { try { const text = error[name]; return typeof text === "string" ? shorten(text, ERROR_WIDTH) : ""; } catch { return ""; } };
   if (error instanceof Error) return [error instanceof ResultError ? "result" : "raised", part("name") || "Error", part("message"), part("stack")];
+  if (error === null) return ["nothing", "Error", "threw null", ""];
   return ["raised", "Error", `threw ${shorten(asText(error), 200)}`, ""];
 }
 
@@ -326,9 +331,9 @@ function start(options, hooks) {
         present++;
         if (index >= 0 && value !== columns[at][index]) fail(`changes \`${name}\`, which stays with its row`);
       }
+      if (!known.has("then") && typeof row.then === "function") fail("returned a promise: a script is synchronous");
       const given = Object.keys(row);
       if (given.length !== present) {
-        if (typeof row.then === "function") fail("returned a promise: a script is synchronous");
         for (const name of given) if (!known.has(name)) fail(`\`${name}\` is not a field of the schema`);
       }
       from.push(index); count++;
@@ -369,6 +374,7 @@ function start(options, hooks) {
         if (!Array.isArray(given)) fail(`returned ${kindOf(given)}, expected an array of rows`);
         for (const row of given) if (row !== null) add(row, -1);
       } catch (error) {
+        if (isOutOfMemory(error)) throw error;
         takeBack(0); errors.push([-1, ...describe(error)]);
       }
       straight = false;
@@ -379,6 +385,7 @@ function start(options, hooks) {
         try {
           take(invoke(rowOf(columns, index)), index);
         } catch (error) {
+          if (isOutOfMemory(error)) throw error;
           takeBack(before); straight = false;
           while (deleted.length && deleted[deleted.length - 1] >= before) deleted.pop();
           errors.push([index, ...describe(error)]);

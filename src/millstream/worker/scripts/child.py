@@ -70,6 +70,10 @@ class Child:
         return False
 
     @property
+    def full(self) -> bool:
+        return False
+
+    @property
     def pid(self) -> int:
         return self._process.pid
 

@@ -75,11 +75,12 @@ class Guest:
         self._memory: Any = self._exports["memory"]
         self._slot = self._c("qjs_alloc", 4)
         self._c("set_memory_limit", limits.memory)
-        self._mark = 0
+        self._mark, self._limit = 0, limits.memory
         self._run = self._start(prelude, options, limits)
 
     def call(self, request: str, limits: Limits, *, traced: bool = False) -> str:
         """The answer of the script's `run`. The row is always known: the script's prelude writes it where it can be read."""
+        self._limit = limits.memory
         answer: str = self._timed(limits, lambda: self._text(self._call(self._run, request)))
         if self._memory.data_len(self._store) > _ROOMY:
             self._run = 0
@@ -89,6 +90,11 @@ class Guest:
     def spent(self) -> bool:
         """Whether it holds so much memory that the next batch needs another one."""
         return self._run == 0
+
+    @property
+    def full(self) -> bool:
+        """Whether the script has come near the end of its memory: QuickJS then throws null where it cannot make an error."""
+        return bool(self._memory.data_len(self._store) > self._limit // 2)
 
     def close(self) -> None:
         self._store.close()
@@ -141,7 +147,7 @@ class Guest:
             return handle
         self._c("last_exception", self._slot)
         message = self._message(int(struct.unpack("<i", self._read(self._slot, 4))[0]))
-        if "out of memory" in message or "null" in message[-4:] or not message:
+        if "out of memory" in message or not message:
             raise LimitError("memory", self._row())
         if "interrupted" in message:
             raise LimitError("time", self._row())

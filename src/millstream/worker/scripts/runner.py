@@ -86,36 +86,51 @@ def _cut(batch: pa.RecordBatch, most: int | None) -> Iterator[pa.RecordBatch]:
     yield from (batch.slice(start, size) for start in range(0, batch.num_rows, size))
 
 
+@dataclass(frozen=True)
+class Done:
+    """The results of the first rows of a part."""
+
+    batches: list[pa.RecordBatch]
+    rows: int
+
+
 class _Task:
     """The work of one task: parts of batches, the engine, and how much has been logged."""
 
     def __init__(self, runner: ScriptRunner, lender: Lender) -> None:
         self._runner, self._lender, self._logged = runner, lender, 0
         self._first = 0
+        self._full = False
+        """Whether the last call came near the end of the memory."""
+        self._traced = False
+        """Whether the engine must know the row at which it meets a limit: this batch has met one."""
 
     def results(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """What a batch becomes. `waiting` are the parts that are not computed yet, the next one last."""
-        waiting = [batch]
+        waiting, self._traced = [batch], False
         while waiting:
             part = waiting.pop()
             answer = self._ask(part)
             if isinstance(answer, int):
                 waiting += [part.slice(answer), part.slice(0, answer)]
-            else:
-                yield from answer
-                self._first += part.num_rows
+                continue
+            yield from answer.batches
+            self._first += answer.rows
+            if answer.rows < part.num_rows:
+                waiting.append(part.slice(answer.rows))
 
-    def _ask(self, part: pa.RecordBatch) -> list[pa.RecordBatch] | int:
+    def _ask(self, part: pa.RecordBatch) -> Done | int:
         """The results of a part, or the row at which it must be cut."""
         runner, limits = self._runner, self._runner.spec.limits
         given = part.drop_columns([TRACED]) if TRACED in runner.kept else part
         request = json.dumps({"n": part.num_rows, "cols": [write_column(column) for column in given.columns]}, ensure_ascii=False)
         try:
             try:
-                text = self._call(request, traced=False)
+                text = self._call(request, traced=self._traced)
             except LimitError as met:
-                if met.row is not None or part.num_rows == 1 or runner.whole:
+                if met.row is not None or part.num_rows == 1 or runner.whole or self._traced:
                     raise
+                self._traced = True
                 text = self._call(request, traced=True)
         except LimitError as met:
             return self._after_limit(part, met, limit_met(met.limit, limits.seconds, limits.memory, part.num_rows))
@@ -127,20 +142,30 @@ class _Task:
         except BaseException:
             self._lender.discard()
             raise
+        self._full = self._lender.engine.full
         if self._lender.engine.spent:
             self._lender.discard()
         return text
 
-    def _after_limit(self, part: pa.RecordBatch, met: LimitError, fault: Fault) -> list[pa.RecordBatch] | int:
+    def _after_limit(self, part: pa.RecordBatch, met: LimitError, fault: Fault) -> Done | int:
         if part.num_rows == 1:
-            return [self._reject(part, 0, fault)]
+            return Done([self._reject(part, 0, fault)], 1)
         known = met.row is not None and met.row < part.num_rows and not self._runner.whole
         if not known or met.row is None:
             return int(part.num_rows) // 2
-        return int(met.row) or 1
+        if met.row == 0 and met.limit != "memory":  # it had all the time for itself; memory holds the other rows too
+            alone = limit_met(met.limit, self._runner.spec.limits.seconds, self._runner.spec.limits.memory, 1)
+            return Done([self._reject(part, 0, alone)], 1)
+        return met.row or 1
 
-    def _read(self, part: pa.RecordBatch, answer: dict[str, Any]) -> list[pa.RecordBatch] | int:
+    def _read(self, part: pa.RecordBatch, answer: dict[str, Any]) -> Done | int:
         self._log(answer)
+        thrown = next((row for row, kind, *_ in answer["errors"] if kind == "nothing"), None)
+        if thrown is not None and self._full:
+            limits = self._runner.spec.limits
+            self._lender.discard()
+            fault = limit_met("memory", limits.seconds, limits.memory, part.num_rows)
+            return self._after_limit(part, LimitError("memory", thrown if thrown >= 0 else None), fault)
         if self._runner.whole and answer["errors"]:
             return self._after_failure(part, self._fault(answer["errors"][0]))
         failed = {index: self._fault(error) for error in answer["errors"] if (index := error[0]) >= 0}
@@ -154,13 +179,13 @@ class _Task:
             answer, rows = _without(answer, rows, left_out)
             columns, _ = self._columns(answer)
         rejects = [self._reject(part, index, failed[index]) for index in sorted(failed)]
-        return [self._assemble(part, columns, rows, answer["from"] is None, answer["deleted"]), *rejects]
+        return Done([self._assemble(part, columns, rows, answer["from"] is None, answer["deleted"]), *rejects], part.num_rows)
 
-    def _after_failure(self, part: pa.RecordBatch, fault: Fault) -> list[pa.RecordBatch] | int:
+    def _after_failure(self, part: pa.RecordBatch, fault: Fault) -> Done | int:
         """A function of batches has failed: halve until the row is found, if rejects are isolated."""
         if part.num_rows > 1 and self._runner.isolate:
             return int(part.num_rows) // 2
-        return [self._reject(part, 0, fault)]
+        return Done([self._reject(part, 0, fault)], 1)
 
     def _fault(self, error: list[Any]) -> Fault:
         _, kind, name, message, stack = error

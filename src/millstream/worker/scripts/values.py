@@ -170,6 +170,6 @@ def _from_json(array: pa.Array, kind: pa.DataType) -> pa.Array:
             offsets = pc.if_else(gone, pa.scalar(None, pa.int32()), offsets)
         return pa.MapArray.from_arrays(offsets, keys, items).cast(kind)
     if t.is_struct(kind):
-        parts = [_from_json(array.field(index), kind.field(index).type) for index in range(kind.num_fields)]
+        parts = [_from_json(part, kind.field(index).type) for index, part in enumerate(array.flatten())]
         return _struct(parts, [field.name for field in kind], array).cast(kind)
     return array if array.type.equals(kind) else array.cast(kind)
