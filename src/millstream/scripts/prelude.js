@@ -98,7 +98,8 @@ function writer(type, wide) {
       if (typeof value !== "number") expected("a number", value);
       if (type.single && Number.isFinite(value) && !Number.isFinite(Math.fround(value))) expected("a float32", value);
       if (wide) return Object.is(value, -0) ? "-0" : String(value);
-      if (!Number.isFinite(value) || Object.is(value, -0)) throw WIDE;
+      // JSON would print a large float without a point, as an integer
+      if (!(Math.abs(value) < 2 ** 53) || Object.is(value, -0)) throw WIDE;
       return value;
     };
     case "decimal": return (value) => {

@@ -144,7 +144,7 @@ def _plain(value: Decimal | None) -> str | None:
 def _json_type(kind: pa.DataType, wide: bool) -> pa.DataType:
     t = pa.types
     if t.is_int64(kind) or t.is_floating(kind):
-        return pa.string() if wide else kind
+        return pa.string() if wide else pa.float64() if t.is_floating(kind) else kind
     if t.is_list(kind) or t.is_large_list(kind):
         return pa.list_(_json_type(kind.value_type, wide))
     if t.is_map(kind):
