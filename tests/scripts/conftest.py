@@ -32,7 +32,9 @@ def engine(request: pytest.FixtureRequest) -> Iterator[str]:
 def runner(engine: str, tmp_path: Path) -> Callable[..., ScriptRunner]:
     """`runner(text, given)`: the runner of a script for batches with a schema."""
 
-    def make(text: str, given: pa.Schema, *, isolate: bool = True, key: tuple[str, ...] = (), hidden: tuple[str, ...] = (), **options: Any) -> Any:
+    def make(
+        text: str, given: pa.Schema, *, isolate: bool = True, key: tuple[str, ...] = (), hidden: tuple[str, ...] = (), **options: Any
+    ) -> Any:
         script = Script(script=text, **{"engine": engine, "language": "javascript", "timeout": "500ms", "memory": "64MB", **options})
         context = NodeContext("step", tmp_path, LocalStorage(tmp_path / "ck"), isolate=isolate, find_key=lambda: key, hidden=hidden)
         own = script._own(given, script._kept(given))

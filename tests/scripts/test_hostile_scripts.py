@@ -112,7 +112,18 @@ def test_what_other_rows_rely_on_cannot_be_changed(results: Callable, attack: st
 
 ABSENT = [
     *("eval", "Function", "Deno", "process", "require", "fetch", "WebAssembly", "setTimeout", "queueMicrotask", "performance", "Worker"),
-    *("Promise", "WeakRef", "FinalizationRegistry", "SharedArrayBuffer", "Atomics", "Intl", "crypto", "localStorage", "navigator", "Math.random"),
+    *(
+        "Promise",
+        "WeakRef",
+        "FinalizationRegistry",
+        "SharedArrayBuffer",
+        "Atomics",
+        "Intl",
+        "crypto",
+        "localStorage",
+        "navigator",
+        "Math.random",
+    ),
 ]
 
 
@@ -156,7 +167,9 @@ def test_a_getter_that_throws_is_an_error_of_its_row(results: Callable) -> None:
 
 
 def test_a_proxy_is_read_like_an_object(results: Callable) -> None:
-    rows = results("(row) => new Proxy(row, {get: (target, name) => name === 't' ? 'seen' : target[name]})", ROWS[:1], COLUMNS, isolate=False)
+    rows = results(
+        "(row) => new Proxy(row, {get: (target, name) => name === 't' ? 'seen' : target[name]})", ROWS[:1], COLUMNS, isolate=False
+    )
     assert rows == [{"x": 0, "t": "seen"}]
 
 

@@ -17,7 +17,10 @@ ROWS = [{"x": 1, "t": "a"}, {"x": 2, "t": "b"}, {"x": 3, "t": None}]
         ("row => row.x > 1 ? row : null;", [2, 3]),
         ("function process(row) { return [row, null, row]; }", [1, 1, 2, 2, 3, 3]),
         ("const twice = (row) => [];", []),
-        ("const STEP = {by: 5};\nconst add = (n) => n + STEP.by;\nexport default function invoke(row) { return {x: add(row.x)}; }", [6, 7, 8]),
+        (
+            "const STEP = {by: 5};\nconst add = (n) => n + STEP.by;\nexport default function invoke(row) { return {x: add(row.x)}; }",
+            [6, 7, 8],
+        ),
         ("function invoke(row) { return {x: row.x, t: undefined}; }", [1, 2, 3]),
     ],
     ids=["function", "arrow", "null", "array", "empty array", "helpers and constants", "undefined field"],
@@ -32,7 +35,7 @@ def test_rows_come_out(results: Callable, text: str, xs: list[int]) -> None:
         ("undefined", "returned undefined: return a row, or null to leave the row out"),
         ("5", "returned the number 5, expected an object"),
         ("[5]", "returned the number 5, expected an object"),
-        ("{x: 'a'}", "field `x`: expected an int32, got the string \"a\""),
+        ("{x: 'a'}", 'field `x`: expected an int32, got the string "a"'),
         ("{x: NaN}", "field `x`: expected an int32, got NaN"),
         ("{x: 1.5}", "field `x`: expected an int32, got 1.5"),
         ("{x: 2 ** 31}", "field `x`: expected an int32"),
@@ -95,5 +98,7 @@ def test_a_failing_batch_is_halved_until_the_row_is_found(results: Callable) -> 
 
 
 def test_batch_size_is_the_most_rows_of_an_array(results: Callable) -> None:
-    rows = results("(rows) => ({x: rows.length})".replace("({", "[{").replace("})", "}]"), ROWS, COLUMNS, mode="batch", batch_size=2, isolate=False)
+    rows = results(
+        "(rows) => ({x: rows.length})".replace("({", "[{").replace("})", "}]"), ROWS, COLUMNS, mode="batch", batch_size=2, isolate=False
+    )
     assert [row["x"] for row in rows] == [2, 1]

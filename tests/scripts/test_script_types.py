@@ -18,7 +18,10 @@ IDENTITY = "(row) => row"
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 LEAVES: list[tuple[pa.DataType, st.SearchStrategy[Any]]] = [
     (pa.bool_(), st.booleans()),
-    *((kind, st.integers(-(2 ** (kind.bit_width - 1)), 2 ** (kind.bit_width - 1) - 1)) for kind in (pa.int8(), pa.int16(), pa.int32(), pa.int64())),
+    *(
+        (kind, st.integers(-(2 ** (kind.bit_width - 1)), 2 ** (kind.bit_width - 1) - 1))
+        for kind in (pa.int8(), pa.int16(), pa.int32(), pa.int64())
+    ),
     (pa.float32(), st.floats(width=32)),
     (pa.float64(), st.floats()),
     (pa.string(), TEXT),
@@ -32,9 +35,18 @@ LEAVES: list[tuple[pa.DataType, st.SearchStrategy[Any]]] = [
 ]
 NESTING = [
     lambda leaf: (pa.list_(leaf[0]), st.lists(leaf[1] | st.none(), max_size=4)),
-    lambda leaf: (pa.struct([("a", leaf[0]), ("__proto__", pa.string())]), st.fixed_dictionaries({"a": leaf[1] | st.none(), "__proto__": TEXT})),
-    lambda leaf: (pa.map_(pa.string(), leaf[0]), st.dictionaries(TEXT, leaf[1] | st.none(), max_size=4).map(lambda each: list(each.items()))),
-    lambda leaf: (pa.map_(pa.int64(), pa.list_(leaf[0])), st.dictionaries(st.integers(-(2**63), 2**63 - 1), st.lists(leaf[1], max_size=2), max_size=3).map(lambda each: list(each.items()))),
+    lambda leaf: (
+        pa.struct([("a", leaf[0]), ("__proto__", pa.string())]),
+        st.fixed_dictionaries({"a": leaf[1] | st.none(), "__proto__": TEXT}),
+    ),
+    lambda leaf: (
+        pa.map_(pa.string(), leaf[0]),
+        st.dictionaries(TEXT, leaf[1] | st.none(), max_size=4).map(lambda each: list(each.items())),
+    ),
+    lambda leaf: (
+        pa.map_(pa.int64(), pa.list_(leaf[0])),
+        st.dictionaries(st.integers(-(2**63), 2**63 - 1), st.lists(leaf[1], max_size=2), max_size=3).map(lambda each: list(each.items())),
+    ),
     lambda leaf: (pa.list_(pa.struct([("constructor", leaf[0])])), st.lists(st.fixed_dictionaries({"constructor": leaf[1]}), max_size=3)),
 ]
 KINDS = [*LEAVES, *(nest(leaf) for nest in NESTING for leaf in LEAVES)]

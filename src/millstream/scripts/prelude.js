@@ -249,6 +249,7 @@ function freezeConstant(value) {
 
 function asText(value) {
   if (typeof value === "string") return value;
+  if (typeof value === "bigint") return `${value}n`;
   try {
     const text = stringify(value, (_, inner) => (typeof inner === "bigint" ? `${inner}n` : inner instanceof Map ? [...inner] : inner));
     return text === undefined ? String(value) : text;
