@@ -54,7 +54,7 @@ def test_the_next_batch_is_fine(runner: Callable, attack: str) -> None:
 
 def test_without_isolation_it_is_the_end(results: Callable) -> None:
     """The control: the limit itself is an error, and nothing goes on in silence."""
-    with pytest.raises(Exception, match="within 0.5 s") as failed:
+    with pytest.raises(Exception, match=r"within 0\.5 s") as failed:
         results("function invoke(row) { for (;;) {} }", ROWS, COLUMNS, isolate=False)
     assert any("MS195" in note for note in failed.value.__notes__)
 

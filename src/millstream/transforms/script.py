@@ -145,6 +145,15 @@ class Script(Transform):
             spec, context.name, own, context.isolate, self.mode == "batch", kept, op, self.batch_size, program.lines, context.hidden
         )
 
+    def made(self, given: pa.Schema) -> pa.Schema:
+        """The columns that the function may return, for an input."""
+        return self._own(given, self._kept(given))
+
+    @property
+    def typed(self) -> bool:
+        """Whether it is TypeScript."""
+        return self.language in {"typescript", "ts"}
+
     def _engine_options(
         self, program: Program, given: pa.Schema, own: pa.Schema, context: NodeContext, kept: tuple[str, ...]
     ) -> dict[str, object]:
@@ -167,7 +176,7 @@ class Script(Transform):
     def _program(self) -> Program | ScriptFault:
         from millstream.scripts.program import compile_script
 
-        return compile_script(self.script, "typescript" if self.language in {"typescript", "ts"} else "javascript")
+        return compile_script(self.script, "typescript" if self.typed else "javascript")
 
     def _kept(self, given: pa.Schema) -> tuple[str, ...]:
         declared = self.columns or {}
