@@ -1,9 +1,10 @@
-"""What do functions of SQL cost that Spark lacks? 256-bit integers and hashes, against Python in a pandas UDF."""
+"""What do functions of SQL cost that Spark lacks? 256-bit integers and hashes, against Python in a pandas UDF. And scripts."""
 
 from __future__ import annotations
 
 import json
 
+from bench import extend_scripts
 from bench.figures import Figure, cost_of, median, module
 
 _BAR, _BARRED = 5.0, ("u256: sum of two", "u256: comparison")
@@ -17,4 +18,4 @@ def measure() -> list[Figure]:
         ratio = median([theirs / ours for ours, theirs in zip(times["ours"], times["theirs"], strict=True)])
         bar = _BAR if work in _BARRED else None
         figures.append(Figure("… times as fast as Python", ratio, "", bar=bar, floor=True))
-    return figures
+    return [*figures, *extend_scripts.measure()]

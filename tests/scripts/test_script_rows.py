@@ -61,7 +61,8 @@ def test_a_row_of_an_array_that_is_wrong_takes_the_others_along(results: Callabl
 
 
 def test_an_exception_has_the_stack_in_the_user_s_lines(results: Callable) -> None:
-    text = "\nfunction check(row) {\n  throw new RangeError('no ' + row.t);\n}\nfunction invoke(row) {\n  return row.x === 2 ? check(row) : row;\n}"
+    check = "function check(row) {\n  throw new RangeError('no ' + row.t);\n}"
+    text = f"\n{check}\nfunction invoke(row) {{\n  return row.x === 2 ? check(row) : row;\n}}"
     _, (error,) = split(results(text, ROWS, COLUMNS))
     said, inner, outer, *_ = error.splitlines()
     assert said == "RangeError: no b"

@@ -55,7 +55,6 @@ def _use_of(text: str, mode: str) -> str:
 
 def _fault(line: int, column: int, said: str, last: int) -> ScriptFault:
     if line > last:
-        return ScriptFault(
-            "MS198", f"the function does not fit its rows: {said}", "`millstream types FILE NODE` prints the types of the rows"
-        )
+        help_ = "`millstream types FILE NODE` prints the types of the rows"
+        return ScriptFault("MS198", f"the function does not fit its rows: {said}", help_)
     return ScriptFault("MS198", said, "", line, column)
