@@ -98,9 +98,29 @@ def test_types_reach_spark_and_come_back(spark: Any, tmp_path: Path) -> None:
     from millstream.plan.components import NodeContext
 
     frame = spark.sql("""SELECT 1.50BD AS d, TIMESTAMP '2026-01-01 00:00:00.000001' AS z, TIMESTAMP_NTZ '2026-01-01 00:00:00' AS l,
-        DATE '2026-01-01' AS y, array('a') AS a, map('k', 1) AS m, named_struct('f', 1L) AS s, CAST('x' AS binary) AS b, CAST(NULL AS string) AS n,
-        CAST(1 AS tinyint) AS t, CAST(2 AS smallint) AS h, CAST(0.5 AS float) AS f""")
+        DATE '2026-01-01' AS y, array('a') AS a, map('k', 1) AS m, named_struct('f', 1L) AS s, CAST('x' AS binary) AS b,
+        CAST(NULL AS string) AS n, CAST(1 AS tinyint) AS t, CAST(2 AS smallint) AS h, CAST(0.5 AS float) AS f""")
     context = NodeContext("step", tmp_path, LocalStorage(tmp_path / "ck"))
     made = Script(script="(row) => row").apply({"rows": frame}, context)
     assert made.schema.simpleString() == frame.schema.simpleString()
     assert made.collect() == frame.collect()
+
+
+def test_python_says_the_same() -> None:
+    from millstream import BlackholeSink, StreamEnvironment
+    from millstream.plan.document import from_yaml
+
+    env = StreamEnvironment("p")
+    rows = env.from_rows([{"id": 1}, {"id": 2}])
+    text = "(row: {id: bigint}) => row.id > 1n ? row : null"
+    rows.script(text, schema={"id": "int64"}, timeout="5s", allow=["clock"], name="large").to(BlackholeSink(), "out")
+    (component,) = [node.component for node in from_yaml(env.topology().to_yaml()).transforms]
+    assert component == Script(script=text, schema={"id": "int64"}, timeout="5s", allow=["clock"])
+
+
+def test_a_python_program_runs_a_script(shared: Any) -> None:
+    from millstream import StreamEnvironment
+
+    rows = StreamEnvironment("p").from_rows([{"id": 1}, {"id": 2**60}])
+    found = rows.script("(row: {id: bigint}) => row.id > 1n ? {id: row.id + 1n} : null").collect()
+    assert found.to_pydict() == {"id": [2**60 + 1]}

@@ -1,5 +1,6 @@
 // The main module of the Deno child. Frames on standard input: a byte, a length, and UTF-8 text. `s` starts the script, `c` calls it, `t`
-// calls it and tells the row before each one. Frames on standard output: `r` an answer, `p` a row, `e` a script that cannot be started.
+// calls it and tells the row before each one. Frames on standard output: `r` an answer, `p` a row, `e` a script that cannot be started;
+// the first one says that the child is there.
 // The loop reads synchronously and never returns to Deno's event loop, so no promise of a script ever goes on.
 const { stdin, stdout } = Deno;
 const encoder = new TextEncoder(), decoder = new TextDecoder();
@@ -28,6 +29,7 @@ const place = new Bytes(4), placed = new View(place.buffer);
 let traced = false, run = null;
 const hooks = { mark(row) { if (traced) { placed.setUint32(0, row, true); write(112, place); } } };
 
+write(114, encode(""));  // ready: what the process holds now is its own
 for (;;) {
   const head = read(5);
   if (head === null) break;

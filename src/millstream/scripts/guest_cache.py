@@ -5,6 +5,8 @@ Only this file uses a name that the package does not promise: the engine that it
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 
 def transform(text: str) -> str:
     """The TypeScript as JavaScript; RuntimeError when it is none."""
@@ -15,6 +17,7 @@ def transform(text: str) -> str:
         import wasmtime
 
         config = wasmtime.Config()
-        config.cache = True
+        with suppress(wasmtime.WasmtimeError):  # a machine without a home: it compiles in each process
+            config.cache = True
         shared._SHARED_ENGINE = wasmtime.Engine(config)
     return quickjs_rs.transform_source("script.ts", text)

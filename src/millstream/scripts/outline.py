@@ -66,8 +66,14 @@ def outline_of(tokens: Sequence[Token]) -> Outline:
             end = _end_of_statement(tokens, at)
             state = state or _state_in(tokens[at:end])
             at = end
-    modules = next((each for each in tokens if each.text == "import" and each.kind == "name"), None)
+    modules = next((each for index, each in enumerate(tokens) if each.text == "import" and _is_word(tokens, index)), None)
     return Outline(tuple(functions), tuple(constants), state, modules, tuple(exports), not functions and _is_lone_function(tokens))
+
+
+def _is_word(tokens: Sequence[Token], at: int) -> bool:
+    """Whether a word of the language stands here, and not the name of a field."""
+    after_dot = at > 0 and tokens[at - 1].text in {".", "?."}
+    return tokens[at].kind == "name" and not after_dot and not (at + 1 < len(tokens) and tokens[at + 1].text == ":")
 
 
 def _function_name(tokens: Sequence[Token], at: int) -> Token | None:

@@ -56,6 +56,7 @@ class Script(Transform):
             }
           schema: {id: int64, amount: float64, gross: float64}
     """
+    adjustable: ClassVar[frozenset[str]] = frozenset({"engine", "batch_size", "timeout", "memory"})
     expensive: ClassVar[bool] = True
     limited: ClassVar[bool] = True
     text_files: ClassVar[Mapping[str, str]] = {"file": "script"}
@@ -88,10 +89,9 @@ class Script(Transform):
 
         if self.allow:
             return False
-        try:
-            program = self._program()
-        except ImportError:
+        if self._missing_engine():
             return True
+        program = self._program()
         return not (isinstance(program, Program) and program.state)
 
     def output(self, inputs: Mapping[str, pa.Schema | None]) -> pa.Schema | None:

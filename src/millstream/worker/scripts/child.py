@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any, cast
@@ -23,8 +24,13 @@ from millstream.worker.scripts.engines import LimitError, Limits, MissingEngineE
 _HEAD = "<BI"
 _START, _CALL, _TRACED = ord("s"), ord("c"), ord("t")
 _ANSWER, _ROW = ord("r"), ord("p")
-_OWN_DATA = 512 << 20
-"""What V8 maps for itself, beside the heap of the script."""
+_LEAST = 64
+"""Deno does not start with a heap of much fewer megabytes."""
+_ROOM = 128 << 20
+"""What V8 may map for itself while it works, beside the heap of the script."""
+_START_SECONDS = 10
+_THREADS = 4
+"""How much CPU time V8's own threads may use beside that of the script, in calls as long as the limit."""
 _FLAGS = ("--no-prompt", "--no-remote", "--no-npm", "--no-config", "--no-lock", "--quiet")
 
 
@@ -46,7 +52,7 @@ class Child:
     def __init__(self, prelude: str, main: str, options: str, limits: Limits) -> None:
         code = f"const start = {prelude};\n{main}"
         address = "data:application/javascript;base64," + base64.b64encode(code.encode()).decode()
-        heap = f"--v8-flags=--max-old-space-size={max(16, limits.memory >> 20)},--no-wasm-async-compilation"
+        heap = f"--v8-flags=--max-old-space-size={max(_LEAST, limits.memory >> 20)},--no-wasm-async-compilation"
         self._folder = tempfile.TemporaryDirectory(prefix="millstream-deno-", ignore_cleanup_errors=True)
         self._process = subprocess.Popen(
             [find_deno(), "run", *_FLAGS, heap, address],
@@ -58,9 +64,13 @@ class Child:
             start_new_session=True,
         )
         self._input, self._output = cast("IO[bytes]", self._process.stdin), cast("IO[bytes]", self._process.stdout)
-        _limit_data(self._process.pid, limits.memory + _OWN_DATA)
+        _limit(self._process.pid, "RLIMIT_CORE", 0)
+        start = Limits(limits.seconds + _START_SECONDS, limits.memory)
         try:
-            self._ask(_START, options, Limits(limits.seconds + 10, limits.memory))
+            self._answer(start, lambda: None)
+            if held := _data_of(self._process.pid):
+                _limit(self._process.pid, "RLIMIT_DATA", held + max(_LEAST << 20, limits.memory) + _ROOM)
+            self._ask(_START, options, start)
         except BaseException:
             self.close()
             raise
@@ -89,20 +99,29 @@ class Child:
         self._folder.cleanup()
 
     def _ask(self, kind: int, text: str, limits: Limits) -> str:
+        data = text.encode()
+
+        def send() -> None:
+            self._input.write(struct.pack(_HEAD, kind, len(data)))
+            self._input.write(data)
+            self._input.flush()
+
+        return self._answer(limits, send)
+
+    def _answer(self, limits: Limits, send: Callable[[], None]) -> str:
+        """What the child says to what it is sent."""
         late = threading.Event()
 
         def stop() -> None:
             late.set()
             self._process.kill()
 
+        self._limit_cpu(limits.seconds)
         timer = threading.Timer(limits.seconds, stop)
         timer.start()
         row: int | None = None
         try:
-            data = text.encode()
-            self._input.write(struct.pack(_HEAD, kind, len(data)))
-            self._input.write(data)
-            self._input.flush()
+            send()
             while True:
                 answer, size = struct.unpack(_HEAD, self._read(struct.calcsize(_HEAD)))
                 if size > limits.memory:
@@ -119,6 +138,13 @@ class Child:
             raise StartError(body.decode(errors="replace"))
         return body.decode()
 
+    def _limit_cpu(self, seconds: float) -> None:
+        """A child whose worker was killed in the middle of a call is stopped by nobody else."""
+        with suppress(OSError, IndexError, ValueError):
+            parts = Path(f"/proc/{self._process.pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+            spent = (int(parts[11]) + int(parts[12])) / os.sysconf("SC_CLK_TCK")
+            _limit(self._process.pid, "RLIMIT_CPU", int(spent + _THREADS * seconds) + 2)
+
     def _read(self, size: int) -> bytes:
         data = self._output.read(size)
         if len(data) < size:
@@ -126,11 +152,21 @@ class Child:
         return data
 
 
-def _limit_data(pid: int, size: int) -> None:
-    """Bound what the heap's limit does not count, such as array buffers. Linux only."""
+def _limit(pid: int, name: str, size: int) -> None:
+    """Let the operating system bound a child: its data, which has array buffers beside V8's heap, and its time. Linux only."""
     import resource
 
     limit: Any = getattr(resource, "prlimit", None)
-    if limit is not None and os.name == "posix":
+    if limit is not None:
+        kind = getattr(resource, name)
         with suppress(OSError, ValueError):
-            limit(pid, resource.RLIMIT_DATA, (size, size))
+            limit(pid, kind, (size, resource.RLIM_INFINITY if name == "RLIMIT_CPU" else size))
+
+
+def _data_of(pid: int) -> int:
+    """How much data a process has mapped, in bytes; 0 where the system does not tell."""
+    try:
+        status = Path(f"/proc/{pid}/status").read_text(encoding="ascii", errors="replace")
+        return next((int(line.split()[1]) << 10 for line in status.splitlines() if line.startswith("VmData:")), 0)
+    except (OSError, ValueError, IndexError):
+        return 0

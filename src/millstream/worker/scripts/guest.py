@@ -11,6 +11,7 @@ from __future__ import annotations
 import secrets
 import struct
 import threading
+from contextlib import suppress
 from importlib import resources
 from typing import Any
 
@@ -43,7 +44,8 @@ class Compiled:
         except ImportError as error:
             raise MissingEngineError(str(error)) from None
         config = wasmtime.Config()
-        config.cache = True
+        with suppress(wasmtime.WasmtimeError):  # a machine without a home: it compiles in each process
+            config.cache = True
         config.epoch_interruption = True
         config.max_wasm_stack = _STACK
         self.engine = wasmtime.Engine(config)
