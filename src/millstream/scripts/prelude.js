@@ -281,6 +281,7 @@ function start(options, hooks) {
   const shared = options.output.map((field) => options.input.findIndex((each) => each.n === field.n && stringify(each.t) === stringify(field.t)));
   const keptAt = options.kept.map((name) => [name, options.input.findIndex((each) => each.n === name)]);
   const opAt = options.input.findIndex((each) => each.n === options.op);
+  const mayBePromise = !known.has("then");
   const inherited = outNames.map((name) => name in Object.prototype);
   lock(options, log);
 
@@ -306,34 +307,42 @@ function start(options, hooks) {
     if (options.stateful) once = begin();
     const invoke = once;
 
-    function put(at, value) {
-      try {
-        results[at].push(writers[at](value));
-      } catch (error) {
-        if (error === WIDE) {
-          results[at] = results[at].map(orNull(widener(types[at])));
-          isWide[at] = true; writers[at] = wide[at];
-          results[at].push(writers[at](value));
-        } else if (error instanceof ResultError) fail(`field \`${outNames[at]}\`: ${error.message}`);
-        else throw error;
-      }
-    }
+    // the field that is being written, so that a loop over fields needs no `try` of its own
+    let field = 0;
 
     function add(row, index) {
       if (row === null || typeof row !== "object" || Array.isArray(row)) fail(`returned ${kindOf(row)}, expected an object, null or an array of objects`);
-      let present = 0;
-      for (let at = 0; at < outNames.length; at++) {
-        const value = inherited[at] ? own(row, outNames[at]) : row[outNames[at]];
-        if (value === undefined || value === null) { if (value === null) present++; results[at].push(null); }
-        else { present++; put(at, value); }
+      const before = count;
+      for (;;) {
+        try {
+          return put(row, index);
+        } catch (error) {
+          if (error !== WIDE) throw error instanceof ResultError && field < outNames.length ? new ResultError(`field \`${outNames[field]}\`: ${error.message}`) : error;
+          takeBack(before);
+          widen(field);
+        }
       }
-      for (const [name, at] of keptAt) {
-        const value = row[name];
+    }
+
+    function widen(at) {
+      results[at] = results[at].map(orNull(widener(types[at])));
+      isWide[at] = true; writers[at] = wide[at];
+    }
+
+    function put(row, index) {
+      let present = 0;
+      for (field = 0; field < outNames.length; field++) {
+        const name = outNames[field], value = inherited[field] ? own(row, name) : row[name];
+        if (value !== undefined) present++;
+        results[field].push(value === undefined || value === null ? null : writers[field](value));
+      }
+      for (let each = 0; each < keptAt.length; each++) {
+        const [name, at] = keptAt[each], value = row[name];
         if (value === undefined) continue;
         present++;
         if (index >= 0 && value !== columns[at][index]) fail(`changes \`${name}\`, which stays with its row`);
       }
-      if (!known.has("then") && typeof row.then === "function") fail("returned a promise: a script is synchronous");
+      if (mayBePromise && typeof row.then === "function") fail("returned a promise: a script is synchronous");
       const given = Object.keys(row);
       if (given.length !== present) {
         for (const name of given) if (!known.has(name)) fail(`\`${name}\` is not a field of the schema`);
@@ -353,8 +362,8 @@ function start(options, hooks) {
       if (options.key.some((name) => shared[outNames.indexOf(name)] === undefined || shared[outNames.indexOf(name)] < 0) || !options.key.length) {
         fail("returned null for an update or delete of a changelog, and the deleted row has no primary key: return the key's columns, or a row");
       }
-      for (let at = 0; at < types.length; at++) shared[at] < 0 ? results[at].push(null) : put(at, columns[shared[at]][index]);
-      deleted.push(count); from.push(index); count++;
+      deleted.push(count);
+      add(Object.fromEntries(outNames.map((name, at) => [name, shared[at] < 0 ? null : columns[shared[at]][index]])), index);
     }
 
     function take(given, index) {
