@@ -174,6 +174,7 @@ def test_files_of_the_worker_are_out_of_reach(results: Callable, tmp_path: Path)
 def test_a_getter_that_throws_is_an_error_of_its_row(results: Callable) -> None:
     good, errors = split(results("(row) => row.x === 1 ? {get x() { throw new Error('got'); }} : row", ROWS, COLUMNS))
     assert ([row["x"] for row in good], [error.splitlines()[0] for error in errors]) == ([0, 2, 3, 4, 5, 6], ["Error: got"])
+    assert errors[0].count("    at ") == 1
 
 
 def test_a_proxy_is_read_like_an_object(results: Callable) -> None:

@@ -124,3 +124,13 @@ def test_a_python_program_runs_a_script(shared: Any) -> None:
     rows = StreamEnvironment("p").from_rows([{"id": 1}, {"id": 2**60}])
     found = rows.script("(row: {id: bigint}) => row.id > 1n ? {id: row.id + 1n} : null").collect()
     assert found.to_pydict() == {"id": [2**60 + 1]}
+
+
+@pytest.mark.parametrize("policy", ["on_error: {dead_letter: bad}", "on_error: drop"])
+def test_verdicts_are_written_down_once_where_several_sinks_read_them(
+    pipeline: Callable, run: Callable, tmp_path: Path, policy: str
+) -> None:
+    """The dead letters and the rows are those of one computation; with one reader there is nothing to agree on."""
+    run(pipeline(text("quickjs", "throw new Error('no');", policy)))
+    staged = list((tmp_path / ".millstream").rglob("staged/*/priced/*.json"))
+    assert len(staged) == (1 if "bad" in policy else 0)

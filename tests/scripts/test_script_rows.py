@@ -52,6 +52,7 @@ def test_a_wrong_result_is_an_error_of_its_row_only(results: Callable, returned:
     assert [row["x"] for row in good] == [1, 3]
     assert len(errors) == 1
     assert any(each in errors[0] for each in said.split("|"))
+    assert "\n" not in errors[0] or "line 1" in errors[0]
 
 
 def test_a_row_of_an_array_that_is_wrong_takes_the_others_along(results: Callable) -> None:

@@ -151,6 +151,26 @@ function plainEntries(value, type) {
 // A field that every object inherits, such as `constructor`, counts only when the row has it itself
 const own = (value, name) => (name in Object.prototype && !Object.hasOwn(value, name) ? undefined : value[name]);
 
+// The text of a function that writes the fields of one row: unrolled, with the common case of each type in place. `place.field` says which
+// field it is at, so that no field needs a `try` of its own.
+function putterCode(types, names) {
+  const fast = {
+    bool: "v === true || v === false ? v",
+    string: "typeof v === 'string' && v.isWellFormed() ? v",
+    float: "!isWide[AT] && typeof v === 'number' && v > -9007199254740992 && v < 9007199254740992 && v !== 0 ? v",
+    long: "!isWide[AT] && typeof v === 'bigint' && v < 9007199254740992n && v > -9007199254740992n ? Number(v)",
+  };
+  const lines = types.map((type, at) => {
+    const name = stringify(names[at]), read = names[at] in Object.prototype ? `own(row, ${name})` : `row[${name}]`;
+    const usual = type.k === "int" && type.bits === 32 ? "typeof v === 'number' && (v | 0) === v ? v" : type.k === "float" && type.single ? null : fast[type.k];
+    const written = usual ? `${usual.replace("AT", at)} : writers[${at}](v)` : `writers[${at}](v)`;
+    return `place.field = ${at}; v = ${read};\nif (v === undefined) results[${at}].push(null);
+      else { present++; results[${at}].push(v === null ? null : ${written}); }`;
+  });
+  return `((own) => function __putFields(row, place, results, writers, isWide) { "use strict"; let v, present = 0;\n${lines.join("\n")}
+    place.field = ${types.length}; return present; })`;
+}
+
 // a narrow JSON value as a wide one
 function widener(type) {
   switch (type.k) {
@@ -281,8 +301,8 @@ function start(options, hooks) {
   const shared = options.output.map((field) => options.input.findIndex((each) => each.n === field.n && stringify(each.t) === stringify(field.t)));
   const keptAt = options.kept.map((name) => [name, options.input.findIndex((each) => each.n === name)]);
   const opAt = options.input.findIndex((each) => each.n === options.op);
+  const putFields = evaluate(putterCode(types, outNames))(own);
   const mayBePromise = !known.has("then");
-  const inherited = outNames.map((name) => name in Object.prototype);
   lock(options, log);
 
   function begin() {
@@ -307,8 +327,7 @@ function start(options, hooks) {
     if (options.stateful) once = begin();
     const invoke = once;
 
-    // the field that is being written, so that a loop over fields needs no `try` of its own
-    let field = 0;
+    const place = { field: 0 };
 
     function add(row, index) {
       if (row === null || typeof row !== "object" || Array.isArray(row)) fail(`returned ${kindOf(row)}, expected an object, null or an array of objects`);
@@ -317,9 +336,9 @@ function start(options, hooks) {
         try {
           return put(row, index);
         } catch (error) {
-          if (error !== WIDE) throw error instanceof ResultError && field < outNames.length ? new ResultError(`field \`${outNames[field]}\`: ${error.message}`) : error;
+          if (error !== WIDE) throw error instanceof ResultError && place.field < outNames.length ? new ResultError(`field \`${outNames[place.field]}\`: ${error.message}`) : error;
           takeBack(before);
-          widen(field);
+          widen(place.field);
         }
       }
     }
@@ -330,12 +349,7 @@ function start(options, hooks) {
     }
 
     function put(row, index) {
-      let present = 0;
-      for (field = 0; field < outNames.length; field++) {
-        const name = outNames[field], value = inherited[field] ? own(row, name) : row[name];
-        if (value !== undefined) present++;
-        results[field].push(value === undefined || value === null ? null : writers[field](value));
-      }
+      let present = putFields(row, place, results, writers, isWide);
       for (let each = 0; each < keptAt.length; each++) {
         const [name, at] = keptAt[each], value = row[name];
         if (value === undefined) continue;

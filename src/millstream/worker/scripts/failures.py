@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 RAISED, WRONG_RESULT, LIMIT, NO_ENGINE, NOT_STARTED = "MS193", "MS194", "MS195", "MS196", "MS192"
-_FRAME = re.compile(r"at (?:(?:async )?([^\s(]+) \()?(?:<input>|script(?:, <anonymous>)?):(\d+):(\d+)\)?")
+_FRAME = re.compile(r"at (?:([^\n(]+?) \()?(?:<input>|script(?:, <anonymous>)?):(\d+):(\d+)\)?")
 _FRAMES = 5
+_OWN = "__putFields"
+"""A function that the prelude makes from text, as the script is made: QuickJS gives both the same file name."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +31,7 @@ class SourceLines:
 
     def frames(self, stack: str) -> list[tuple[str, int, int]]:
         """The user's functions in a stack, the innermost first."""
-        found = [(match[1] or "", *self.locate(int(match[2]), int(match[3]))) for match in _FRAME.finditer(stack)]
+        found = [(match[1] or "", *self.locate(int(match[2]), int(match[3]))) for match in _FRAME.finditer(stack) if match[1] != _OWN]
         return found[:_FRAMES]
 
 
