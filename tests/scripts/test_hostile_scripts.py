@@ -189,3 +189,22 @@ def test_error_classes_and_own_fields_work_although_prototypes_are_frozen(result
     function invoke(row) { const made = {}; made.constructor = 1; made.toString = () => "made"; throw new Refused(`${made}`); }"""
     _, errors = split(results(text, ROWS[:1], COLUMNS))
     assert errors[0].splitlines()[0] == "Refused: made"
+
+
+@pytest.mark.parametrize("engine", ["quickjs"], indirect=True)
+def test_code_around_the_function_has_a_limit_too(results: Callable) -> None:
+    with pytest.raises(Exception, match="code around the function meets the limit of time") as failed:
+        results("for (;;) {}\nfunction invoke(row) { return row; }", ROWS, COLUMNS)
+    assert any("MS192" in note for note in failed.value.__notes__)
+
+
+def test_code_around_the_function_that_fails_is_the_end(results: Callable) -> None:
+    """No row is at fault: none is rejected."""
+    with pytest.raises(Exception, match="of null") as failed:
+        results("const A = null;\nconst B = A.length;\nfunction invoke(row) { return row; }", ROWS, COLUMNS)
+    assert any("MS192" in note for note in failed.value.__notes__)
+
+
+@pytest.mark.parametrize("memory", ["1MB", "16GB"])
+def test_memory_that_an_engine_cannot_have_is_brought_into_range(results: Callable, memory: str) -> None:
+    assert len(results("(row) => row", ROWS, COLUMNS, memory=memory, isolate=False)) == 7

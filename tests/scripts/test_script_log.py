@@ -27,3 +27,13 @@ def test_secrets_are_masked(results: Callable, capsys: pytest.CaptureFixture[str
     (row,) = results(text, [{"x": 1}], COLUMNS, hidden=("hunter2hunter2",))
     assert "hunter2" not in capsys.readouterr().err + row["_reject"]["error"]
     assert "***" in row["_reject"]["error"]
+
+
+def test_a_task_has_a_limit_too(runner: Callable, capsys: pytest.CaptureFixture[str]) -> None:
+    import pyarrow as pa
+
+    batch = pa.RecordBatch.from_pydict({"x": list(range(40))}, schema=pa.schema([("x", pa.int32())]))
+    list(runner("(row) => { console.log(row.x); return row; }", batch.schema, isolate=False).run([batch] * 10))
+    said = capsys.readouterr().err.splitlines()
+    assert len(said) == 201
+    assert said[-1].endswith("all further lines of this task are left out")

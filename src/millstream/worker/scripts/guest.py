@@ -28,6 +28,8 @@ _IMPORTS = """(module
   (func (export "host_module_normalize") (param i32 i32 i32 i32 i32) (result i32) i32.const 0)
   (func (export "host_module_load") (param i32 i32 i32) (result i32) i32.const 0))"""
 _STACK = 2 << 20
+_LEAST, _MOST = 8 << 20, (2 << 30) - 1
+"""What a guest can be given: it does not start with less, and has 32 bits."""
 _ROOMY = 64 << 20
 """Memory of WebAssembly never shrinks: a guest that has grown beyond this is replaced after its batch."""
 _MARK_WORDS = 8
@@ -68,7 +70,7 @@ class Guest:
         self._code = compiled()
         self._store = wasmtime.Store(self._code.engine)
         self._store.set_wasi(wasmtime.WasiConfig())
-        self._store.set_limits(memory_size=max(limits.memory, 8 << 20))
+        self._store.set_limits(memory_size=min(max(limits.memory, _LEAST), _MOST))
         linker = wasmtime.Linker(self._code.engine)
         linker.define_wasi()
         self._store.set_epoch_deadline(1)
@@ -76,7 +78,7 @@ class Guest:
         self._exports = linker.instantiate(self._store, self._code.module).exports(self._store)
         self._memory: Any = self._exports["memory"]
         self._slot = self._c("qjs_alloc", 4)
-        self._c("set_memory_limit", limits.memory)
+        self._c("set_memory_limit", min(max(limits.memory, _LEAST), _MOST))
         self._mark, self._limit = 0, limits.memory
         self._run = self._start(prelude, options, limits)
 
@@ -151,8 +153,6 @@ class Guest:
         message = self._message(int(struct.unpack("<i", self._read(self._slot, 4))[0]))
         if "out of memory" in message or not message:
             raise LimitError("memory", self._row())
-        if "interrupted" in message:
-            raise LimitError("time", self._row())
         raise StartError(message)
 
     def _message(self, error: int) -> str:

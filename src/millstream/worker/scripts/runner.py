@@ -100,6 +100,8 @@ class _Task:
     def __init__(self, runner: ScriptRunner, lender: Lender) -> None:
         self._runner, self._lender, self._logged = runner, lender, 0
         self._first = 0
+        self._silent = False
+        """Whether it has been said that nothing more is logged."""
         self._full = False
         """Whether the last call came near the end of the memory."""
         self._traced = False
@@ -259,9 +261,11 @@ class _Task:
             if self._logged < _LOG_LINES:
                 sys.stderr.write(f"{level}: script `{self._runner.node}`: {hide(text, self._runner.hidden)}\n")
             self._logged += 1
-        unlogged = answer["unlogged"] + max(0, self._logged - _LOG_LINES)
-        if unlogged and self._logged <= _LOG_LINES:
-            sys.stderr.write(f"info: script `{self._runner.node}`: {unlogged} more lines are left out\n")
+        if answer["unlogged"] and self._logged <= _LOG_LINES:
+            sys.stderr.write(f"info: script `{self._runner.node}`: {answer['unlogged']} more lines are left out\n")
+        elif self._logged > _LOG_LINES and not self._silent:
+            self._silent = True
+            sys.stderr.write(f"info: script `{self._runner.node}`: all further lines of this task are left out\n")
 
 
 def _without(answer: dict[str, Any], rows: list[int], left_out: set[int]) -> tuple[dict[str, Any], list[int]]:
