@@ -80,7 +80,7 @@ def test_javascript_takes_no_types(tmp_path: Path) -> None:
     ("content", "code"),
     [
         (b"", "MS170"),
-        (b"\xff\xfe(row) => row", "MS001|MS002|MS004|MS008|MS009"),
+        (b"\xff\xfe(row) => row", "MS001"),
         (b"x" * (5 << 20), "MS004"),
         (b"// " + b"x" * (1 << 20), "MS192"),
     ],
@@ -89,7 +89,7 @@ def test_javascript_takes_no_types(tmp_path: Path) -> None:
 def test_files_that_are_no_scripts(tmp_path: Path, content: bytes, code: str) -> None:
     (tmp_path / "s.ts").write_bytes(content)
     found = only(tmp_path, "file: s.ts")
-    assert found.code in code.split("|")
+    assert found.code == code
     assert found.span is not None
 
 

@@ -19,6 +19,8 @@ COLUMNS = {"x": "int32"}
         ("enum Kind { A, B }\nfunction invoke(row) { return {x: Kind.B}; }", True),
         ("const big = BigInt(5), re = /a/;\nfunction f(row) { return row; }", True),
         ("let n = 0;\nfunction invoke(row) { return {x: n++}; }", False),
+        ("const re = /a/g;\nfunction f(row) { return row; }", False),
+        ("function f(row) { const re = /a/g; return row; }", True),
         ("var n = 0;\nfunction invoke(row) { return {x: n++}; }", False),
         ("const seen = new Set();\nfunction invoke(row) { return seen.has(row.x) ? null : row; }", False),
         ("const next = (() => { let n = 0; return () => n++; })();\nfunction invoke(row) { return {x: next()}; }", False),

@@ -1,8 +1,8 @@
 """The outline of a script: which functions and constants stand at its top level, and whether anything there can keep state.
 
 State is what one row leaves for the next: `let` and `var` at the top level, and constants whose value is made by a call or by `new`, such
-as a Map. Constants that are written down (numbers, texts, objects, arrays) are frozen when the script starts. A script with state works,
-and counts as non-deterministic.
+as a Map, and regular expressions with the flag `g` or `y`. Constants that are written down (numbers, texts, objects, arrays) are frozen
+when the script starts. A script with state works, and counts as non-deterministic.
 """
 
 from __future__ import annotations
@@ -217,8 +217,8 @@ def _state_in(tokens: Sequence[Token]) -> Token | None:
         if token.text == "function":
             at = _end_of_function(tokens, at)
             continue
-        if token.text == "new":
-            return token
+        if token.text == "new" or (token.kind == "regex" and set("gy") & set(token.text.rpartition("/")[2])):
+            return token  # such a regular expression keeps the place of its last match
         called = token.text == "(" and at > 0 and (tokens[at - 1].kind == "name" or tokens[at - 1].text in {")", "]"})
         if called and tokens[at - 1].text not in _PURE_CALLS and not _is_parameters(tokens, at):
             return tokens[at - 1]
