@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -63,9 +64,11 @@ def test_without_isolation_it_is_the_end(results: Callable) -> None:
 
 def held() -> int:
     """The memory of this process and of its children, without a JVM that other tests have started."""
-    process = psutil.Process(os.getpid())
-    children = [child for child in process.children(recursive=True) if "java" not in child.name()]
-    return sum(each.memory_info().rss for each in (process, *children))
+    process, total = psutil.Process(os.getpid()), 0
+    for each in (process, *process.children(recursive=True)):
+        with suppress(psutil.NoSuchProcess):  # it has ended since
+            total += 0 if "java" in each.name() else each.memory_info().rss
+    return total
 
 
 def test_memory_stays_bounded(runner: Callable) -> None:
