@@ -1,17 +1,17 @@
-"""What does extending cost? Functions of SQL against Python in a pandas UDF, models against their runtime."""
+"""What does extending cost? Functions of SQL against Python in a pandas UDF, models against their runtime, scripts against their bars."""
 
 from __future__ import annotations
 
 import json
 
-from bench import extend_models
+from bench import extend_models, extend_scripts
 from bench.figures import Figure, cost_of, median, module
 
 _BAR, _BARRED = 5.0, ("u256: sum of two", "u256: comparison")
 
 
 def measure() -> list[Figure]:
-    return [*_functions(), *extend_models.measure()]
+    return [*_functions(), *extend_models.measure(), *extend_scripts.measure()]
 
 
 def _functions() -> list[Figure]:

@@ -23,6 +23,8 @@ COMMANDS = [
     ("07-sensors", ["run", "sensors.yaml"], "passed 8 rows, 2 late rows"),
     ("08-payments", ["payments.py"], "order 4: not paid in time"),
     ("15-model", ["run", "orders.yaml"], '{"id":4,"amount":410.0,"risk":0.36}'),
+    ("16-typescript", ["run", "orders.yaml"], "passed 2 rows, 1 rejected row"),
+    ("16-typescript", ["test", "orders.yaml"], "1 passed, 0 failed"),
     ("05-tested", ["plan", "clicks.yaml"], "restart.limit = 3  (millstream.yaml)"),
 ]
 

@@ -109,6 +109,28 @@ class DataStream:
         """A function from one Arrow batch to any number of them. Options as for `map_batches`."""
         return self.then("python", name, on_error, function=function, schema=schema, batch_size=batch_size, deterministic=deterministic)
 
+    def script(
+        self,
+        text: str,
+        *,
+        language: str = "typescript",
+        schema: pa.Schema | Mapping[str, str] | None = None,
+        mode: str = "row",
+        engine: str = "quickjs",
+        batch_size: int | None = None,
+        timeout: str | None = None,
+        memory: str | None = None,
+        allow: Iterable[str] = (),
+        name: str | None = None,
+        on_error: OnError = "fail",
+    ) -> DataStream:
+        """A function in TypeScript or JavaScript of each row, in a sandbox: `text` is the script. docs/scripts.md says what it may
+        return.
+        """
+        options: dict[str, Any] = {"language": language, "schema": schema, "mode": mode, "engine": engine, "batch_size": batch_size}
+        options |= {"timeout": timeout, "memory": memory, "allow": sorted(allow) or None}
+        return self.then("script", name, on_error, script=text, **options)
+
     def union(self, *others: DataStream, name: str | None = None) -> DataStream:
         """The rows of this stream and of others, columns matched by name."""
         return self.then("union", name, "fail", others)

@@ -57,6 +57,7 @@ def check(
     spark: Annotated[
         bool, typer.Option("--spark", help="Ask Spark too, which starts a JVM. Later checks repeat its answers while nothing has changed.")
     ] = False,
+    types: Annotated[bool, typer.Option("--types", help="Ask TypeScript's compiler about scripts, where it is installed.")] = False,
 ) -> None:
     """Check pipelines: fields, names, inputs, columns, SQL. A check needs no Java.
 
@@ -67,7 +68,7 @@ def check(
     """
     _import_without_numpy()
     found = find_pipelines(pipelines)
-    results = [_check_file(path, config, spark) for path in found.files]
+    results = [_check_file(path, config, spark, types) for path in found.files]
     errors = [*found.problems, *(error for each in results for error in each.errors)]
     warnings = [warning for each in results for warning in each.warnings]
     if format is Format.json:
@@ -79,7 +80,7 @@ def check(
         raise typer.Exit(78 if format is Format.text else 1)
 
 
-def _check_file(path: Path, config: Path | None, spark: bool) -> Checked:
+def _check_file(path: Path, config: Path | None, spark: bool, types: bool) -> Checked:
     from millstream.rules.verdicts import UNREAD, Known, recall
     from millstream.spec.loader import case_problems, load
 
@@ -88,12 +89,19 @@ def _check_file(path: Path, config: Path | None, spark: bool) -> Checked:
     remote = _check_remote_schemas(loaded.topology) if loaded.topology and not loaded.errors else []
     topology = loaded.topology if not (loaded.errors or cases or any(finding.level == "error" for finding in remote)) else None
     told_by_spark = _ask_spark(topology, path) if spark and topology is not None else ()
+    in_scripts = _check_scripts(topology) if types and topology is not None else []
     known = recall(topology) if topology is not None else Known()
     told = [finding for finding in loaded.diagnostics if finding.code != UNREAD or finding.node not in known.verified]
-    new = [finding for finding in dict.fromkeys((*remote, *told_by_spark, *known.findings)) if finding not in told]
+    new = [finding for finding in dict.fromkeys((*remote, *in_scripts, *told_by_spark, *known.findings)) if finding not in told]
     errors, warnings = ([finding for finding in (*told, *cases, *new) if finding.level == level] for level in ("error", "warning"))
     transforms = tuple(node.name for node in topology.transforms) if topology is not None else ()
     return Checked(path, tuple(errors), tuple(warnings), transforms, known.verified)
+
+
+def _check_scripts(topology: Topology) -> list[Diagnostic]:
+    from millstream.cli.script_types import script_findings
+
+    return script_findings(topology)
 
 
 def _ask_spark(topology: Topology, path: Path) -> tuple[Diagnostic, ...]:

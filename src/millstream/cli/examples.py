@@ -24,6 +24,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "fetch": ("millstream fetch kafka    for machines without a network",),
     "schema": ("millstream schema > schema.json    for editors",),
     "functions": ("millstream functions", "millstream functions keccak256"),
+    "types": ("millstream types orders.yaml priced > row.d.ts",),
     "explain": ("millstream explain MS012", "millstream explain 12"),
     "list": ("millstream list", "millstream list --format json"),
     "top": ("millstream top orders", "millstream top orders --once"),

@@ -16,7 +16,8 @@ from millstream.codes.plans import PLANS
 from millstream.codes.replays import REPLAYS
 from millstream.codes.running import RUNNING
 from millstream.codes.runs import RUNS
+from millstream.codes.scripts import SCRIPTS
 
 __all__ = ["CODES", "Code"]
 
-CODES: dict[str, Code] = FILES | PLANS | MACHINES | RUNS | KAFKA | DATABASES | REPLAYS | RUNNING | MODELS
+CODES: dict[str, Code] = FILES | PLANS | MACHINES | RUNS | KAFKA | DATABASES | REPLAYS | RUNNING | SCRIPTS | MODELS

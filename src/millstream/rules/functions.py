@@ -53,7 +53,7 @@ def functions_are_called_where_they_can_run(topology: Topology, schemas: Schemas
 def calls_of(node: Node, functions: Iterable[UserFunction]) -> tuple[UserFunction, ...]:
     """The user's functions that a node's SQL calls; a name before a bracket counts."""
     known = {used.name: used for used in functions}
-    if not known or node.kind != "transform" or node.component.type == "python":
+    if not known or node.kind != "transform" or node.component.type in {"python", "script"}:
         return ()
     return tuple(known[name] for name in mentions(_text(node), known))
 

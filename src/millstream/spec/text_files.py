@@ -15,7 +15,7 @@ from millstream.plan.components import Component
 from millstream.spec.own_files import find_own, read_own
 from millstream.spec.problems import field_names
 from millstream.spec.tree import Map, Tree, text_scalar
-from millstream.spec.variables import interpolate
+from millstream.spec.variables import VERBATIM, interpolate
 
 
 class TextFiles:
@@ -34,16 +34,17 @@ class TextFiles:
                 message = f"{what} has both `{target}` and `{option}`"
                 self._problems.append(Diagnostic("MS008", message, block.keys[option], help="keep one of them"))
                 return None
-            text = self._text(block.entries[option], f"`{option}`")
+            text = self._text(block.entries[option], f"`{option}`", code=VERBATIM.get(model.type) == target)
             if text is None:
                 return None
             block = _replace_entry(block, option, target, text)
         return block
 
-    def _text(self, name: Tree, what: str) -> Tree | None:
+    def _text(self, name: Tree, what: str, *, code: bool) -> Tree | None:
         try:
             path = find_own(name, self._folder, what)
-            return interpolate(text_scalar(str(path), read_own(path, name, what)), self._environ, self._problems)
+            text = text_scalar(str(path), read_own(path, name, what))
+            return text if code else interpolate(text, self._environ, self._problems)
         except SpecError as error:
             self._problems += error.diagnostics
             return None

@@ -23,6 +23,8 @@ STATE = "millstream-state"
 """The state in the checkpoint does not match the function's declaration."""
 UNKNOWN_SCHEMA = "millstream-schema-id"
 """A message has a schema id that has not been looked up yet."""
+SCRIPT = "millstream-script"
+"""What failed in a script: JSON with code, message, line, column and row."""
 _REFUSAL = "millstream-refusal"
 _REFUSED = re.compile(rf"(?:\[USER_RAISED_EXCEPTION\] |Error: ){_REFUSAL}: (MS\d+) (\S+) (\S+): (.*?)(?= SQLSTATE|\n|$)")
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from millstream.engine.failures import machine, sql, user_code
+from millstream.engine.failures import machine, scripts, sql, user_code
 from millstream.engine.failures.query_context import query_context
 from millstream.engine.failures.scene import Scene
 from millstream.engine.failures.text import first_line, text_of
@@ -26,6 +26,7 @@ Recogniser = Callable[[str, Scene], Diagnostic | None]
 _BEFORE_COMPONENTS: tuple[Recogniser, ...] = (
     user_code.refused_row,
     user_code.function_of_sql,
+    scripts.failed_script,
     user_code.function_of_node,
     user_code.dead_worker,
     user_code.unstarted_worker,

@@ -106,7 +106,7 @@ def unstarted_worker(text: str, scene: Scene) -> Diagnostic | None:
 def dead_worker(text: str, scene: Scene) -> Diagnostic | None:
     if "Python worker exited unexpectedly" not in text:
         return None
-    python = [node for node in scene.nodes if node.component.type in {"python", "process"}]
+    python = [node for node in scene.nodes if node.component.type in {"python", "process", "script"}]
     only = python[0] if len(python) == 1 else None
     name = f" of `{only.name}`" if only else ""
     help_ = "the system may have killed it for its memory use: set a smaller `batch_size`"

@@ -401,7 +401,8 @@ class Lowering:
 
     def varies(self, node: AnyNode) -> bool:
         """Whether a node's rows vary: it says so, Spark's plan says so, or it calls a function that varies."""
-        repeatable = isinstance(node, SinkNode) or node.component.deterministic
+        limited = isinstance(node, TransformNode) and node.component.limited and node.isolates
+        repeatable = isinstance(node, SinkNode) or (node.component.deterministic and not limited)
         return not repeatable or self.nondeterministic.get(node.name, False)
 
     @cached_property

@@ -37,6 +37,8 @@ class Transform(Component):
     """How many inputs it takes: minimum, maximum."""
     expensive: ClassVar[bool] = False
     """Whether computing it twice costs more than caching its rows."""
+    limited: ClassVar[bool] = False
+    """Whether a limit of time decides which rows are rejects: computed again, it may decide otherwise."""
     _over_changes: bool = PrivateAttr(default=False)
     _over_state: bool = PrivateAttr(default=False)
     _returned_once: bool = PrivateAttr(default=False)

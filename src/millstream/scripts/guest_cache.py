@@ -1,0 +1,23 @@
+"""The stripper of `quickjs-rs`, a WebAssembly module, with wasmtime's cache on disk: without it every process compiles for seconds.
+
+Only this file uses a name that the package does not promise: the engine that its modules share (`tests/scripts/test_guest_names.py`).
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+
+def transform(text: str) -> str:
+    """The TypeScript as JavaScript; RuntimeError when it is none."""
+    import quickjs_rs
+    from quickjs_rs import _wasmtime as shared
+
+    if shared._SHARED_ENGINE is None:
+        import wasmtime
+
+        config = wasmtime.Config()
+        with suppress(wasmtime.WasmtimeError):  # a machine without a home: it compiles in each process
+            config.cache = True
+        shared._SHARED_ENGINE = wasmtime.Engine(config)
+    return quickjs_rs.transform_source("script.ts", text)

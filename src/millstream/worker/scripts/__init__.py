@@ -1,0 +1,1 @@
+"""Runs scripts on batches: what travels to Spark's Python workers."""
