@@ -30,11 +30,12 @@ help: ## Show this list
 	@$(BIN)/python -m tools.java || $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/java.txt
 	@touch $@
 
-.make/dev: .make/run .make/java requirements/dev.txt tools/browser.py tools/prometheus.py
+.make/dev: .make/run .make/java requirements/dev.txt tools/browser.py tools/prometheus.py tools/typescript.py
 	@echo "installing what the tests need (once)"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
 	@$(BIN)/python -m tools.browser
 	@$(BIN)/python -m tools.prometheus
+	@$(BIN)/python -m tools.typescript
 	@touch $@
 
 demo: .make/run .make/java ## Run a real pipeline end to end and explain what happened
