@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from millstream.plan.option_mistakes import Checked
-from millstream.plan.options import Duration, Size
+from millstream.plan.options import Columns, Duration, Size
 from millstream.secrets import TextOrSecret
 
 _SHORTEST_MS = 5000
@@ -132,6 +132,15 @@ class StoreSettings(_Block):
     """The schema of the table; both are created if missing."""
 
 
+class PreprocessorUse(BaseModel):
+    """A preprocessor and its options."""
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+    type: str
+    """The name of the plugin; its options stand beside."""
+
+
 class Settings(_Block, metaclass=Checked):
     """How the pipeline runs."""
 
@@ -164,6 +173,11 @@ class Settings(_Block, metaclass=Checked):
     """Where named values are stored; `millstream store` shows them."""
     telemetry: Telemetry = Telemetry()
     """What the run reports, and to whom."""
+    plugins: Columns = ()
+    """Python files with plugins, relative to the pipeline's file: `my_sink.py`; or modules. Installed packages need no entry."""
+    preprocessors: tuple[PreprocessorUse, ...] = ()
+    """What rewrites the pipeline's text before it is parsed, in this order. In `millstream.yaml`, or in the pipeline itself if its text
+    is YAML as it stands."""
 
     @property
     def durable(self) -> bool:
