@@ -19,7 +19,13 @@ _MAPS = ("event_time", "telemetry")
 
 def component_page(kind: PluginKind, name: str, model: Any) -> str:
     own, common = option_table(model, model.text_files), option_table(CommonOptions if kind == "source" else WiredOptions)
-    lines = [f"# {name} ({kind.replace('_', ' ')})", "", model.summary, "", inspect.cleandoc(model.__doc__ or ""), ""]
+    lines = [
+        f"# {name} ({kind.replace('_', ' ')})",
+        "",
+        *([model.summary, ""] if model.summary else []),
+        inspect.cleandoc(model.__doc__ or ""),
+        "",
+    ]
     if kind == "sink":
         lines += [f"Guarantee: **{model.best.replace('_', ' ')}**.", ""]
     if model.example:

@@ -3,7 +3,8 @@
     def test_the_sink_conforms(tmp_path):
         conformance.verify(LinesSink(folder=str(tmp_path)), read=lambda: rows_in(tmp_path))
 
-The checks do what the engine does: they pickle the plugin to its worker, repeat epochs, forget what a crash forgets, and stop in the middle.
+The checks do what the engine does: they pickle the plugin to its worker, repeat epochs, forget what a crash forgets, and stop in the
+middle.
 """
 
 from __future__ import annotations
