@@ -21,7 +21,7 @@ from millstream.plan.components.preprocessor import Preprocessor
 from millstream.plan.components.side_output import SideOutput
 from millstream.plan.components.udf import Udf
 from millstream.testing.conformance import functions, options, sinks, sources, transforms
-from millstream.testing.conformance.findings import Check, Finding, run_checks
+from millstream.testing.conformance.promises import Check, Finding, run_checks
 
 __all__ = ["Finding", "findings", "verify"]
 

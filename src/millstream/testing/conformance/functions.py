@@ -11,7 +11,7 @@ from millstream.plan import types
 from millstream.plan.components.preprocessor import PipelineText, Preprocessor
 from millstream.plan.components.side_output import SideOutput
 from millstream.plan.components.udf import Udf
-from millstream.testing.conformance.findings import Check
+from millstream.testing.conformance.promises import Check
 from millstream.testing.conformance.surroundings import NODE, batch_of, every_type, on_worker, sent
 from millstream.worker.plugin_tasks import Task
 from millstream.worker.udf import FunctionRunner

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from millstream.errors import MillstreamError
 from millstream.registry.loading import require_usable
 from millstream.registry.mark import mark_of
-from millstream.testing.conformance.findings import Check
+from millstream.testing.conformance.promises import Check
 
 _UNKNOWN = "no_such_option"
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from millstream.plan.components.arrow_sink import ArrowSink
 from millstream.plan.components.sink import Epoch
-from millstream.testing.conformance.findings import Check
+from millstream.testing.conformance.promises import Check
 from millstream.testing.conformance.surroundings import NODE, batch_of, every_type, make_context, on_worker
 from millstream.worker.plugin_runners import MESSAGES, SinkWriter
 from millstream.worker.plugin_tasks import WriteTask

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from millstream.plan.components.arrow import ArrowSource
-from millstream.testing.conformance.findings import Check, difference
+from millstream.testing.conformance.promises import Check, difference
 from millstream.testing.conformance.surroundings import make_context, sent
 
 

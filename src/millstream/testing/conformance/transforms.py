@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from millstream.plan.components.arrow_transform import ArrowTransform
-from millstream.testing.conformance.findings import Check, difference
+from millstream.testing.conformance.promises import Check, difference
 from millstream.testing.conformance.surroundings import NODE, batch_of, every_type, on_worker
 from millstream.worker.batches import fit_batch, iter_batches
 from millstream.worker.plugin_tasks import Task
