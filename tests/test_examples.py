@@ -22,6 +22,8 @@ COMMANDS = [
     ("06-sessions", ["run", "shop.yaml"], '"pages":4,"entered":"start","left":"cart","bought":1'),
     ("07-sensors", ["run", "sensors.yaml"], "passed 8 rows, 2 late rows"),
     ("08-payments", ["payments.py"], "order 4: not paid in time"),
+    ("17-plugin", ["run", "messages.yaml"], "masked_texts 6"),
+    ("17-plugin", ["test", "messages.yaml"], "1 passed, 0 failed"),
     ("05-tested", ["plan", "clicks.yaml"], "restart.limit = 3  (millstream.yaml)"),
 ]
 

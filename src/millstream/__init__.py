@@ -51,6 +51,7 @@ _NAMES = {
     "plan.topology": ("Topology",),
     "plan.windows": ("SessionWindow", "SlidingWindow", "TumblingWindow"),
     "registry.mark": ("plugin",),
+    "secrets": ("Secret",),
     "spec.files": ("load_pipeline",),
     "worker.plugin_tasks": ("Task", "TemporaryFailure", "WriteTask"),
     "worker.processing": ("BucketFunction", "BucketResult", "Moment", "ProcessFunction", "Timers"),

@@ -65,6 +65,7 @@ from millstream.plan.windows import SessionWindow as SessionWindow
 from millstream.plan.windows import SlidingWindow as SlidingWindow
 from millstream.plan.windows import TumblingWindow as TumblingWindow
 from millstream.registry.mark import plugin as plugin
+from millstream.secrets import Secret as Secret
 from millstream.spec.files import load_pipeline as load_pipeline
 from millstream.worker.plugin_tasks import Task as Task
 from millstream.worker.plugin_tasks import TemporaryFailure as TemporaryFailure
