@@ -1,4 +1,4 @@
-"""What do functions of SQL cost that Spark lacks? 256-bit integers and hashes, against Python in a pandas UDF."""
+"""What do functions of SQL cost that Spark lacks, against Python in a pandas UDF? What does a plugin cost, against `mapInArrow` by hand?"""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 
 from bench.figures import Figure, cost_of, median, module
 
+_PLUGIN_BAR = 1.1
 _BAR, _BARRED = 5.0, ("u256: sum of two", "u256: comparison")
 
 
@@ -17,4 +18,14 @@ def measure() -> list[Figure]:
         ratio = median([theirs / ours for ours, theirs in zip(times["ours"], times["theirs"], strict=True)])
         bar = _BAR if work in _BARRED else None
         figures.append(Figure("… times as fast as Python", ratio, "", bar=bar, floor=True))
+    return [*figures, *_plugins()]
+
+
+def _plugins() -> list[Figure]:
+    found: dict[str, dict[str, list[float]]] = json.loads(cost_of(module("extend_plugins")).output.splitlines()[-1])
+    figures = []
+    for work, times in found.items():
+        figures.append(Figure(f"plugin, {work}", median(times["ours"]), "s"))
+        ratio = median([ours / theirs for ours, theirs in zip(times["ours"], times["theirs"], strict=True)])
+        figures.append(Figure("… compared with `mapInArrow` by hand", ratio, "", bar=_PLUGIN_BAR))
     return figures
