@@ -169,6 +169,8 @@ def test_a_broken_plugin_does_not_matter_to_others(installed: Callable[..., None
     assert (found.code, found.span.line, found.span.column) == ("MS200", 4, 16)
     assert found.detail.endswith("broken_package.py:1\n    raise ImportError('no')")
     assert Registry.installed().find("transform", "filter") is not None
+    types = [name for name, _ in Registry.installed().usable("transform")]
+    assert "filter" in types and "acme.broken" not in types
 
 
 REWRITING = """

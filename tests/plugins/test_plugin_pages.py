@@ -35,6 +35,14 @@ def test_the_page_of_a_plugin_that_is_no_node_has_its_own_options_only() -> None
     assert "`on_error`" not in page
 
 
+def test_a_file_of_plugins_on_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("p.yaml").write_text("sources: {n: {type: shelf.numbers, folder: .}}\nsinks: {out: {type: blackhole, from: n}}\n")
+    say("check", "p.yaml", "--plugin", SHELF)
+    without = CliRunner().invoke(application("check"), ["check", "p.yaml"])
+    assert (without.exit_code, "MS010" in without.stderr) == (78, True)
+
+
 def test_a_type_that_nobody_has() -> None:
     done = CliRunner().invoke(application("docs"), ["docs", "kafak"])
     assert "did you mean `kafka`?" in str(done.exception)

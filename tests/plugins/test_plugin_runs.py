@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from millstream.observe.report import Report
 from millstream.plan.run_options import RunOptions
 from millstream.plan.topology import Topology
 from millstream.secrets import Secret
+from millstream.testing.conformance.surroundings import batch_of, every_type
 
 pytestmark = pytest.mark.spark
 SHELF = Path(__file__).with_name("shelf.py")
@@ -97,6 +99,67 @@ def test_a_row_that_a_transform_refuses_is_a_dead_letter(spark: Any, tmp_path: P
     env.execute()
     assert sorted(row["n"] for row in out.rows()) == [0, 1, 2, 3, 5]
     assert [row["raw"] for row in rejects.rows()] == ['{"n": 4}']
+
+
+@millstream.plugin("test.lottery")
+class Lottery(ArrowTransform):
+    """Its rows vary."""
+
+    @property
+    def deterministic(self) -> bool:
+        return False
+
+    def process(self, batch: pa.RecordBatch, task: Task) -> pa.RecordBatch:
+        return pa.RecordBatch.from_pydict({"n": [secrets.randbelow(1 << 50) for _ in range(batch.num_rows)]}, schema=batch.schema)
+
+
+def test_sinks_that_share_varying_rows_have_the_same(spark: Any, tmp_path: Path) -> None:
+    env = StreamEnvironment("p", spark=spark, settings={"checkpoint": str(tmp_path / "c")})
+    numbers = env.from_source(Numbers(folder=str(tmp_path), total=20)).transform(Lottery())
+    for name in ("one", "two"):
+        numbers.to(SqliteSink(path=str(tmp_path / f"{name}.db")), name)
+    env.execute()
+    assert numbers_in(tmp_path / "one.db") == numbers_in(tmp_path / "two.db") != list(range(20))
+
+
+@millstream.plugin("test.same")
+class Same(ArrowTransform):
+    """Nothing changes."""
+
+    def process(self, batch: pa.RecordBatch, task: Task) -> pa.RecordBatch:
+        return batch
+
+
+@millstream.plugin("test.arrow_file")
+class ArrowFile(ArrowSink):
+    """An epoch as one file."""
+
+    path: str
+
+    def write(self, batches: Any, task: Any) -> list[bytes]:
+        return [serialised(batch) for batch in batches]
+
+    def commit(self, messages: Any, epoch: Epoch, context: NodeContext) -> None:
+        tables = [pa.ipc.open_stream(each).read_all() for message in messages for each in message]
+        if tables:
+            Path(self.path).write_bytes(serialised(pa.concat_tables(tables)))
+
+
+def serialised(rows: pa.RecordBatch | pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, rows.schema) as writer:
+        writer.write(rows)
+    return bytes(sink.getvalue())
+
+
+def test_every_type_passes_a_transform_and_a_sink(spark: Any, tmp_path: Path) -> None:
+    table = pa.Table.from_batches([batch_of(every_type())])
+    env = StreamEnvironment("p", spark=spark, settings={"checkpoint": str(tmp_path / "c")})
+    env.from_rows(table).transform(Same()).to(ArrowFile(path=str(tmp_path / "out")))
+    env.execute()
+    found = pa.ipc.open_stream((tmp_path / "out").read_bytes()).read_all()
+    assert found.schema.names == table.schema.names
+    assert sorted(map(str, found.to_pylist())) == sorted(map(str, table.to_pylist()))
 
 
 @millstream.plugin("test.busy")

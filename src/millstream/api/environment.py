@@ -140,9 +140,9 @@ class StreamEnvironment:
     def side_output(self, component: SideOutput, sources: str | Iterable[str] = (), name: str | None = None) -> str:
         """A plugin that sees the rows of sources, by their names; of all sources by default. The name that it has."""
         place = caller()
-        self._enter(place)
+        cell = self._enter(place)
         chosen = name or component.type.rpartition(".")[2]
-        if chosen in self._watching:
+        if chosen in self._watching and cell is None:
             raise SpecError(_name_taken(chosen, self._watching[chosen].span, place))
         names = (sources,) if isinstance(sources, str) else tuple(sources)
         self._watching[chosen] = SideOutputNode(chosen, component, names, place)
@@ -165,13 +165,14 @@ class StreamEnvironment:
         topology = self.topology()
         used = used_nodes(topology) if topology.outputs else topology.by_name
         nodes = tuple(node for node in topology.nodes if node.name in used)
-        return self._run(replace(topology, nodes=nodes), options or RunOptions())
+        watching = tuple(left for each in topology.side_outputs if (left := each.over(used)))
+        return self._run(replace(topology, nodes=nodes, side_outputs=watching), options or RunOptions())
 
     def run_part(self, names: Iterable[str], settings: Settings) -> Report:
-        """Run some of the nodes, as `collect` does. Spark is kept for the next call."""
+        """Run some of the nodes, as `collect` does, which side outputs do not see. Spark is kept for the next call."""
         chosen = set(names)
         nodes = tuple(node for node in self._nodes.values() if node.name in chosen)
-        part = replace(self.topology(), nodes=nodes, settings=settings)
+        part = replace(self.topology(), nodes=nodes, settings=settings, side_outputs=())
         return self._run(part, RunOptions(keeps_spark=True))
 
     def _run(self, topology: Topology, options: RunOptions) -> Report:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Container
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from millstream.errors import Span
@@ -22,6 +23,11 @@ class SideOutputNode:
 
     def sees(self, source: str) -> bool:
         return not self.sources or source in self.sources
+
+    def over(self, nodes: Container[str]) -> SideOutputNode | None:
+        """The side output of a part of the pipeline; None if it sees none of its sources."""
+        left = tuple(name for name in self.sources if name in nodes)
+        return replace(self, sources=left) if left or not self.sources else None
 
     def document(self) -> dict[str, Any]:
         """The side output as its YAML block."""

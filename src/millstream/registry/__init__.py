@@ -7,12 +7,14 @@ An entry is called `<kind>.<type>` (`source.file`, `sink.acme.sqs`), so that loo
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
+from millstream.errors import SpecError
 from millstream.registry.loading import ambiguous, load_class, plugins_in, require_usable
 from millstream.registry.mark import INTERFACE, PLUGIN_KINDS, PluginKind, plugin
 
@@ -104,6 +106,14 @@ class Registry:
         if len(found) > 1:
             raise ambiguous(kind, type_name, map(origin_of, found))
         return load_class(found[0].load, type_name, origin_of(found[0])) if found else None
+
+    def usable(self, kind: PluginKind) -> list[tuple[str, Any]]:
+        """The classes of a kind, without plugins that cannot be used: `millstream plugin list` says why."""
+        found = []
+        for name in self.types(kind):
+            with suppress(SpecError):
+                found.append((name, self.find(kind, name)))
+        return found
 
     def classes(self, kinds: Iterable[Kind] = KINDS) -> list[tuple[Kind, str, Any]]:
         """Everything, loaded: for the JSON Schema and the docs."""

@@ -35,6 +35,9 @@ def inputs_exist(topology: Topology, schemas: Schemas) -> Iterator[Diagnostic]:
 def side_outputs_see_sources(topology: Topology, schemas: Schemas) -> Iterator[Diagnostic]:
     sources = {node.name for node in topology.sources}
     for watcher in topology.side_outputs:
+        if watcher.name in topology.by_name:
+            message = f"the name `{watcher.name}` is taken by a {topology.node(watcher.name).kind}"
+            yield Diagnostic("MS020", message, watcher.span, help="give the side output another name", node=watcher.name)
         for name in watcher.sources:
             if name not in sources:
                 message = f"side output `{watcher.name}` sees sources, and `{name}` is not one"

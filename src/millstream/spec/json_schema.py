@@ -90,7 +90,7 @@ def model_schema(model: type[BaseModel], definitions: dict[str, Any]) -> dict[st
 
 
 def _section(registry: Registry, kind: Kind, definitions: dict[str, Any]) -> dict[str, Any]:
-    members = [_component(kind, name, registry.find(kind, name), definitions) for name in registry.types(kind)]
+    members = [_component(kind, name, model, definitions) for name, model in registry.usable(kind)]
     known = {"type": "object", "required": ["type"], "oneOf": members}
     return {"type": ["object", "null"], "description": f"The {kind}s, by name.", "additionalProperties": known}
 
@@ -113,7 +113,7 @@ def _component(kind: Kind, name: str, model: Any, definitions: dict[str, Any]) -
 
 def _plugins(registry: Registry, kind: PluginKind, definitions: dict[str, Any]) -> list[dict[str, Any]]:
     """Plugins that are no nodes."""
-    return [_plugin(kind, name, registry.find(kind, name), definitions) for name in registry.types(kind)]
+    return [_plugin(kind, name, model, definitions) for name, model in registry.usable(kind)]
 
 
 def _plugin(kind: PluginKind, name: str, model: Any, definitions: dict[str, Any]) -> dict[str, Any]:
