@@ -26,7 +26,7 @@ _TURNS = 7
 class Sum(millstream.ArrowTransform):
     """Adds the sum of two columns."""
 
-    def columns(self, schema: pa.Schema) -> pa.Schema:
+    def output_schema(self, schema: pa.Schema) -> pa.Schema:
         return schema.append(pa.field("c", pa.int64()))
 
     def process(self, batch: pa.RecordBatch, task: millstream.Task) -> pa.RecordBatch:
@@ -37,7 +37,7 @@ class Sum(millstream.ArrowTransform):
 class First(millstream.ArrowTransform):
     """The first part of a text."""
 
-    def columns(self, schema: pa.Schema) -> pa.Schema:
+    def output_schema(self, schema: pa.Schema) -> pa.Schema:
         return schema.append(pa.field("c", pa.string()))
 
     def process(self, batch: pa.RecordBatch, task: millstream.Task) -> pa.RecordBatch:

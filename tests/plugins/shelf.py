@@ -68,7 +68,7 @@ class Times(ArrowTransform):
     refused: int | None = None
     """A number that it cannot handle."""
 
-    def columns(self, schema: pa.Schema) -> pa.Schema:
+    def output_schema(self, schema: pa.Schema) -> pa.Schema:
         return schema.append(pa.field("m", pa.int64()))
 
     def process(self, batch: pa.RecordBatch, task: Task) -> pa.RecordBatch:

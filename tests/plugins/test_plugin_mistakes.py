@@ -108,6 +108,13 @@ def test_an_option_with_the_name_of_one_that_every_node_has(taken: str, check: C
     assert taken in found.help
 
 
+@pytest.mark.filterwarnings("ignore:Field name")  # pydantic warns too, in its own words
+@pytest.mark.parametrize("taken", ["process", "deterministic", "expensive"])
+def test_an_option_with_the_name_of_a_method(taken: str, check: Check) -> None:
+    found = next(each for each in check(option=f"{taken}: str = ''").errors if each.code == "MS203")
+    assert "a name of its base class" in found.message
+
+
 def test_the_reserved_names_are_those_of_nodes() -> None:
     from millstream.plan.nodes import WiredOptions
     from millstream.registry.loading import RESERVED
@@ -154,6 +161,13 @@ def test_two_plugins_of_one_name(installed: Callable[..., None], check: Check) -
     found = only(check("acme.mine", pipeline=PIPELINE.partition("settings:")[0]))
     assert (found.code, found.span.line) == ("MS201", 4)
     assert "of one_package and of other_package" in found.message
+
+
+def test_an_entry_point_with_another_name_than_the_plugin(installed: Callable[..., None], check: Check) -> None:
+    installed("transform.acme.mine", "one_package", CLASS.format(name="mine", before="", more="", option="limit: int = 1"))
+    found = only(check("acme.mine", pipeline=PIPELINE.partition("settings:")[0]))
+    assert (found.code, found.span.line) == ("MS209", 4)
+    assert '"transform.mine" = "one_package:Mine"' in found.help
 
 
 def test_a_plugin_with_the_name_of_a_built_in_one(check: Check) -> None:

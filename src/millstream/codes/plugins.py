@@ -26,7 +26,8 @@ PLUGINS: dict[str, Code] = {
     "MS203": Code(
         "an option of a plugin has a name that is taken",
         "Every node has `from`, `primary_key`, `on_error`, `event_time`, `telemetry`, `connection` and `description`, and `type` names "
-        "the plugin. An option of the same name could never be given.",
+        "the plugin. An option of the same name could never be given. The same holds for methods of the base class, "
+        "such as `write` of a sink.",
         "Rename the field of the plugin's class.",
     ),
     "MS204": Code(
@@ -56,5 +57,10 @@ PLUGINS: dict[str, Code] = {
         "the message of a sink cannot travel to the driver",
         "What `write` returns is pickled on a worker and read on the driver. Objects such as connections and open files cannot be pickled.",
         "Return plain data: numbers, texts, bytes, lists, dictionaries.",
+    ),
+    "MS209": Code(
+        "an entry point and its plugin have different names",
+        "Pipelines find a plugin by the name of its entry point, and checkpoints by the name that the decorator gives it.",
+        'Give both the same name: `sink.acme.lines` for `@millstream.plugin("acme.lines")` on a sink.',
     ),
 }

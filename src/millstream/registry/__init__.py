@@ -105,7 +105,7 @@ class Registry:
         found = self.entries.get(f"{kind}.{type_name}", ())
         if len(found) > 1:
             raise ambiguous(kind, type_name, map(origin_of, found))
-        return load_class(found[0].load, type_name, origin_of(found[0])) if found else None
+        return load_class(found[0].load, f"{kind}.{type_name}", origin_of(found[0])) if found else None
 
     def usable(self, kind: PluginKind) -> list[tuple[str, Any]]:
         """The classes of a kind, without plugins that cannot be used: `millstream plugin list` says why."""

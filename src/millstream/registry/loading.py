@@ -20,8 +20,9 @@ RESERVED = frozenset({"type", "from", "inputs", "description", "primary_key", "o
 """The options of every node, and the key that names the type."""
 
 
-def load_class(load: Callable[[], Any], name: str, origin: str) -> Any:
+def load_class(load: Callable[[], Any], entry: str, origin: str) -> Any:
     """The class behind an entry; SpecError when it cannot be used."""
+    name = entry.partition(".")[2]
     try:
         found = load()
     except MillstreamError:
@@ -29,6 +30,10 @@ def load_class(load: Callable[[], Any], name: str, origin: str) -> Any:
     except Exception as error:
         raise SpecError(_failed(f"plugin `{name}`", origin, error)) from error
     mark = mark_of(found)
+    if mark is not None and mark.entry != entry:
+        message = f"the entry point `{entry}` leads to a plugin with the name `{mark.entry}`"
+        help_ = f'name both alike: `"{mark.entry}" = "{found.__module__}:{found.__qualname__}"` in the package\'s `pyproject.toml`'
+        raise SpecError(Diagnostic("MS209", message, detail=f"it comes from {origin}", help=help_))
     if mark is not None:
         require_usable(found, mark, origin)
     return found
@@ -44,9 +49,10 @@ def require_usable(found: Any, mark: PluginMark, origin: str) -> None:
         help_ = f"install a newer version of {origin}" if older else f"update Millstream, or install an older version of {origin}"
         raise SpecError(Diagnostic("MS202", message, detail=f"it comes from {origin}", help=help_))
     names = [field.alias or name for name, field in getattr(found, "model_fields", {}).items()]
-    taken = sorted(RESERVED & set(names))
+    taken = [name for name in names if name in RESERVED] + [name for name in _own_fields(found) if name in _names_of_bases(found)]
     if taken:
-        message = f"plugin `{mark.name}` has the option `{taken[0]}`, which every node has"
+        whose = "which every node has" if taken[0] in RESERVED else "which is a name of its base class"
+        message = f"plugin `{mark.name}` has the option `{taken[0]}`, {whose}"
         help_ = f"rename the field in the class, for example to `{mark.name.rpartition('.')[2]}_{taken[0]}`"
         raise SpecError(Diagnostic("MS203", message, _field_place(found, taken[0]), detail=f"it comes from {origin}", help=help_))
 
@@ -80,6 +86,21 @@ def ambiguous(kind: PluginKind, name: str, origins: Iterable[str]) -> SpecError:
     message = f"two plugins have the name `{name}`: {kind.replace('_', ' ')}s of {first} and of {second}"
     help_ = 'uninstall one of them, or give yours a namespace: `@millstream.plugin("mine.NAME")`'.replace("NAME", name.rpartition(".")[2])
     return SpecError(Diagnostic("MS201", message, help=help_))
+
+
+def _own_fields(found: Any) -> list[str]:
+    """The options that the plugin's own classes declare."""
+    own = {name for each in found.__mro__ if not _is_ours(each) for name in vars(each).get("__annotations__", {})}
+    return [name for name in getattr(found, "model_fields", {}) if name in own]
+
+
+def _names_of_bases(found: Any) -> set[str]:
+    """Methods and constants of Millstream's classes. An option of the same name would take their place."""
+    return {name for each in found.__mro__ if _is_ours(each) for name in vars(each) if not name.startswith("_")}
+
+
+def _is_ours(found: type) -> bool:
+    return found.__module__.partition(".")[0] in {"millstream", "pydantic"}
 
 
 class _NotThereError(Exception):

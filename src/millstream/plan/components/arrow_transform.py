@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 
 class ArrowTransform(Transform):
-    """A transform whose rows are Arrow batches: it implements `process` and `columns`. Set `deterministic` to false if the same rows may
-    give other results: the engine then computes an epoch's rows once.
+    """A transform whose rows are Arrow batches: it implements `process`, and `output_schema` if the columns change. Override
+    `deterministic` if the same rows may give other results: the engine then computes an epoch's rows once.
     """
 
     expensive: ClassVar[bool] = True
@@ -32,7 +32,7 @@ class ArrowTransform(Transform):
         """The rows that a batch becomes: any number. Called on workers, for batches with at least one row."""
         raise NotImplementedError
 
-    def columns(self, schema: pa.Schema) -> pa.Schema:
+    def output_schema(self, schema: pa.Schema) -> pa.Schema:
         """The schema of the result, for that of the input. Default: the same. Called on the driver, without Spark."""
         return schema
 
@@ -40,7 +40,7 @@ class ArrowTransform(Transform):
         (schema,) = inputs.values() or (None,)
         if schema is None:
             return None
-        found = self.columns(schema)
+        found = self.output_schema(schema)
         return pa.schema([*found, *(schema.field(name) for name in kept_columns(schema.names) if name not in found.names)])
 
     def open(self, context: NodeContext) -> TransformRun:
@@ -57,7 +57,7 @@ class ArrowTransformRun(TransformRun):
     def apply(self, frames: Mapping[str, DataFrame], context: NodeContext) -> DataFrame:
         (frame,) = frames.values()
         given = schema_of(frame)
-        result = self.arrow_transform.columns(pa.schema([field for field in given if field.name != TRACED]))
+        result = self.arrow_transform.output_schema(pa.schema([field for field in given if field.name != TRACED]))
         kept = tuple(name for name in kept_columns(given.names) if name not in result.names)
         own = as_spark_has_it(result)
         task = Task(context.name, given, context.metrics)

@@ -20,7 +20,7 @@ def checks(transform: ArrowTransform, schema: pa.Schema | None) -> Iterator[Chec
 
     def process(given: pa.RecordBatch) -> pa.Table:
         called = on_worker(transform, "process")
-        declared = transform.columns(given.schema)
+        declared = transform.output_schema(given.schema)
         results = [fit_batch(each, declared) for each in iter_batches(called.process(given, Task(NODE, given.schema)))]
         return pa.Table.from_batches(results, declared)
 
