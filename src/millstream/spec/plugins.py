@@ -15,7 +15,9 @@ from pydantic import ValidationError
 from millstream.errors import Diagnostic, MillstreamError, Span, SpecError, nearest
 from millstream.plan.components.calls import place_of
 from millstream.plan.components.preprocessor import PipelineText, Preprocessor
+from millstream.plan.secret_references import secrets_in
 from millstream.registry import Registry
+from millstream.secrets import Redactor
 from millstream.spec.layers import from_environment, from_flags, overlay
 from millstream.spec.problems import diagnose
 from millstream.spec.tree import Items, Map, Scalar, Tree, TreeReader, plain
@@ -89,7 +91,8 @@ class PluginLoading:
         try:
             text = found.rewrite(prepared.text, PipelineText(self.path, self.environ))
         except Exception as error:
-            message = f"preprocessor `{found.type}` raised {type(error).__name__}: {error}"
+            said = Redactor(secrets_in(found))(str(error))
+            message = f"preprocessor `{found.type}` raised {type(error).__name__}: {said}"
             raise SpecError([*self.problems, Diagnostic("MS205", message, block.span, detail=place_of(error))]) from error
         if not isinstance(text, str):
             message = f"preprocessor `{found.type}` returned a {type(text).__name__}, not text"
