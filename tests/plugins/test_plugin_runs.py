@@ -217,7 +217,11 @@ class Broken(Busy):
 
 @pytest.mark.parametrize(
     ("at", "code", "said"),
-    [("message", "MS208", "TextIOWrapper"), ("write", "MS063", "no such table"), ("commit", "MS206", "`commit` raised KeyError")],
+    [
+        ("message", "MS208", "TextIOWrapper"),
+        ("write", "MS063", "the plugin of `target` raised ValueError: no such table"),
+        ("commit", "MS206", "`commit` raised KeyError"),
+    ],
 )
 def test_a_failure_names_the_node_and_the_line(at: str, code: str, said: str, spark: Any, tmp_path: Path) -> None:
     env = StreamEnvironment("p", spark=spark, settings={"checkpoint": str(tmp_path / "c")})
@@ -229,6 +233,42 @@ def test_a_failure_names_the_node_and_the_line(at: str, code: str, said: str, sp
     assert said in found.message
     assert code == "MS208" or "test_plugin_runs.py" in found.detail
     assert "Traceback" not in found.render()
+
+
+@millstream.plugin("test.failing_watch")
+class FailingWatch(millstream.SideOutput):
+    """It fails."""
+
+    def observe(self, batch: pa.RecordBatch, task: Task) -> None:
+        raise RuntimeError("no room")
+
+
+def test_a_side_output_that_fails_stops_the_epoch(spark: Any, tmp_path: Path) -> None:
+    env = StreamEnvironment("p", spark=spark, settings={"checkpoint": str(tmp_path / "c")})
+    env.side_output(FailingWatch(), name="watch")
+    env.from_source(Numbers(folder=str(tmp_path), total=3)).to(SqliteSink(path=str(tmp_path / "out.db")))
+    with pytest.raises(RunError) as failed:
+        env.execute()
+    assert failed.value.diagnostics[0].message == "the plugin of `watch` raised RuntimeError: no room"
+    assert numbers_in(tmp_path / "out.db") == []
+
+
+@millstream.plugin("test.lying")
+class Lying(Times):
+    """It returns other columns than it declares."""
+
+    def process(self, batch: pa.RecordBatch, task: Task) -> pa.RecordBatch:
+        return batch
+
+
+def test_columns_that_are_not_declared_are_refused(spark: Any, tmp_path: Path) -> None:
+    env = StreamEnvironment("p", spark=spark, settings={"checkpoint": str(tmp_path / "c")})
+    env.from_source(Numbers(folder=str(tmp_path), total=3)).transform(Lying()).to(millstream.BlackholeSink())
+    with pytest.raises(RunError) as failed:
+        env.execute()
+    (found,) = failed.value.diagnostics
+    assert (found.code, found.node) == ("MS064", "test.lying")
+    assert "`output_schema`" in found.help
 
 
 @millstream.plugin("test.secretive")
