@@ -84,6 +84,7 @@ def test_a_plugin_that_fails_when_imported(check: Check, tmp_path: Path) -> None
     found = next(each for each in loaded.errors if each.code == "MS200")
     assert (found.span.line, found.span.column) == (8, 13)
     assert "ModuleNotFoundError: No module named 'no_such_module'" in found.message
+    assert found.help.startswith("install what it needs (`pip install no_such_module`)")
     assert found.detail == f"{tmp_path / 'plugins.py'}:4\n    import no_such_module"
 
 
@@ -233,3 +234,10 @@ def test_a_side_output_sees_sources_only(tmp_path: Path) -> None:
     (tmp_path / "p.yaml").write_text(f"{text}side_outputs:\n  seen: {{type: shelf.tally, from: row}}\n")
     found = only(load(tmp_path / "p.yaml", environ={}))
     assert (found.code, found.span.line, found.help) == ("MS012", 10, "did you mean `rows`?")
+
+
+def test_a_file_of_plugins_may_import_what_is_beside_it(check: Check, tmp_path: Path) -> None:
+    (tmp_path / "beside_the_plugins.py").write_text("LIMIT = 3\n")
+    assert check(before="from beside_the_plugins import LIMIT", option="limit: int = LIMIT").errors == ()
+    with_mistake = check(before="from beside_the_plugins import LIMITS")
+    assert next(each for each in with_mistake.errors if each.code == "MS200").message.startswith("`plugins.py` fails when imported")

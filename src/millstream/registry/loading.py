@@ -59,8 +59,10 @@ def require_usable(found: Any, mark: PluginMark, origin: str) -> None:
 
 def plugins_in(reference: str, directory: Path) -> list[tuple[PluginMark, Any]]:
     """The plugins of a file beside the pipeline (`path.py`), or of a module."""
+    if str(directory) not in sys.path:  # for modules beside the pipeline
+        sys.path.insert(0, str(directory))
     try:
-        module = _load_file(directory / reference) if reference.endswith(".py") else _load_module(reference, directory)
+        module = _load_file(directory / reference) if reference.endswith(".py") else _load_module(reference)
     except _NotThereError as error:
         raise SpecError(Diagnostic("MS204", str(error), help=error.help)) from None
     except Exception as error:
@@ -130,9 +132,7 @@ def _load_file(path: Path) -> ModuleType:
     return module
 
 
-def _load_module(name: str, directory: Path) -> ModuleType:
-    if str(directory) not in sys.path:
-        sys.path.insert(0, str(directory))
+def _load_module(name: str) -> ModuleType:
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
@@ -146,11 +146,10 @@ def _failed(what: str, origin: str, error: Exception) -> Diagnostic:
     place = f"{frame.filename}:{frame.lineno}\n    {frame.line}" if frame else f"it comes from {origin}"
     if isinstance(error, SyntaxError) and error.filename:
         place = f"{error.filename}:{error.lineno}\n    {(error.text or '').strip()}"
-    help_ = (
-        f"correct it there, or run without it: `pip uninstall {origin}`"
-        if "/" not in origin and ".py" not in origin
-        else "correct it there"
-    )
+    if isinstance(error, ModuleNotFoundError) and error.name:
+        help_ = f"install what it needs (`pip install {error.name.partition('.')[0]}`), or correct the import"
+    else:
+        help_ = "correct it there" + ("" if origin.endswith(".py") else f", or install another version of {origin}")
     return Diagnostic("MS200", f"{what} fails when imported: {type(error).__name__}: {_first_line(error)}", detail=place, help=help_)
 
 

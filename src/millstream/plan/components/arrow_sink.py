@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import pyarrow as pa
 
+from millstream.errors import RunError
 from millstream.jvm.plugin_frames import map_batches, schema_of
 from millstream.plan.components.calls import driver_call
 from millstream.plan.components.context import NodeContext
 from millstream.plan.components.shipping import for_workers
-from millstream.plan.components.sink import Epoch, LedgerEntry, Sink, SinkRun, Staged
+from millstream.plan.components.sink import Epoch, LedgerEntry, Sink, SinkRun, Staged, rolled_back
 from millstream.worker.plugin_runners import MESSAGES, SinkWriter
 from millstream.worker.plugin_tasks import WriteTask
 
@@ -110,6 +111,15 @@ class LedgerSinkRun(ArrowSinkRun):
     def ledger(self, spark: SparkSession | None, epoch: Epoch) -> LedgerEntry | None:
         with driver_call(self.context, "held"):
             return self.sink.held(epoch, self.context)
+
+    def commit(self, staged: Staged[Messages], epoch: Epoch) -> None:
+        """Nothing is written to a target that was restored or emptied during the run: it lacks epochs, and would never get them."""
+        if epoch.before is not None:
+            now = self.ledger(None, epoch)
+            if now is None or now.epoch < epoch.before.epoch:
+                self.abort(staged, epoch)
+                raise RunError(rolled_back(epoch))
+        super().commit(staged, epoch)
 
     def recall(self, spark: SparkSession | None, epoch: Epoch) -> LedgerEntry | None:
         return self.ledger(spark, epoch)
