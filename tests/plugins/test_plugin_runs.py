@@ -162,6 +162,24 @@ def test_every_type_passes_a_transform_and_a_sink(spark: Any, tmp_path: Path) ->
     assert sorted(map(str, found.to_pylist())) == sorted(map(str, table.to_pylist()))
 
 
+@millstream.plugin("test.emptying")
+class Emptying(ArrowTransform):
+    """It makes nulls in a column that has none."""
+
+    def process(self, batch: pa.RecordBatch, task: Task) -> pa.RecordBatch:
+        return pa.RecordBatch.from_pydict({"n": [None if n % 2 else n for n in batch.column("n").to_pylist()]}, schema=self._schema())
+
+    def _schema(self) -> pa.Schema:
+        return pa.schema([("n", pa.int64())])
+
+
+def test_a_transform_may_make_nulls(spark: Any) -> None:
+    env = StreamEnvironment("p", spark=spark)
+    without_nulls = env.from_rows([{"n": n} for n in range(6)]).sql("SELECT coalesce(n, 0L) AS n FROM rows")
+    found = without_nulls.transform(Emptying()).filter("n IS NULL").collect()
+    assert found["n"].to_pylist() == [None, None, None]
+
+
 @millstream.plugin("test.busy")
 class Busy(ArrowSink):
     """A sink whose system is away for a moment: on the driver, or on a worker. It keeps no ledger of its own."""

@@ -40,7 +40,7 @@ class ArrowTransform(Transform):
         (schema,) = inputs.values() or (None,)
         if schema is None:
             return None
-        found = self.output_schema(schema)
+        found = _with_nulls(self.output_schema(schema))
         return pa.schema([*found, *(schema.field(name) for name in kept_columns(schema.names) if name not in found.names)])
 
     def open(self, context: NodeContext) -> TransformRun:
@@ -57,7 +57,7 @@ class ArrowTransformRun(TransformRun):
     def apply(self, frames: Mapping[str, DataFrame], context: NodeContext) -> DataFrame:
         (frame,) = frames.values()
         given = schema_of(frame)
-        result = self.arrow_transform.output_schema(pa.schema([field for field in given if field.name != TRACED]))
+        result = _with_nulls(self.arrow_transform.output_schema(pa.schema([field for field in given if field.name != TRACED])))
         kept = tuple(name for name in kept_columns(given.names) if name not in result.names)
         own = as_spark_has_it(result)
         task = Task(context.name, given, context.metrics)
@@ -67,3 +67,8 @@ class ArrowTransformRun(TransformRun):
         if context.isolate:
             columns = columns.append(pa.field(REJECT, REJECT_TYPE))
         return map_batches(frame, runner.run, columns, type(self.arrow_transform), context.directory)
+
+
+def _with_nulls(schema: pa.Schema) -> pa.Schema:
+    """The columns of an input may exclude nulls; a transform need not keep to that, and Spark would trust it."""
+    return pa.schema([field.with_nullable(True) for field in schema])
