@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import secrets
+import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,7 @@ from tests.plugins.shelf import Numbers, Plus, Spread, SqliteSink, Tally, Times,
 
 import millstream
 from millstream import ArrowSink, ArrowTransform, Epoch, NodeContext, StreamEnvironment, Task, TemporaryFailure
+from millstream.connectors.memory.sink import MemorySinkRun
 from millstream.errors import RunError
 from millstream.observe.report import Report
 from millstream.plan.run_options import RunOptions
@@ -99,6 +102,30 @@ def test_a_row_that_a_transform_refuses_is_a_dead_letter(spark: Any, tmp_path: P
     env.execute()
     assert sorted(row["n"] for row in out.rows()) == [0, 1, 2, 3, 5]
     assert [row["raw"] for row in rejects.rows()] == ['{"n": 4}']
+
+
+def test_a_side_output_sees_rows_once_though_several_sinks_read_them(spark: Any, tmp_path: Path) -> None:
+    env = StreamEnvironment("p", spark=spark, settings={"checkpoint": str(tmp_path / "c")})
+    env.side_output(Tally())
+    rows = env.from_source(millstream.GeneratorSource(rows=10, fields={"n": {"type": "sequence"}}))
+    rows.to(millstream.MemorySink())
+    rows.filter("n > 3").to(millstream.MemorySink())
+    assert env.execute().as_dict()["nodes"]["tally"]["counted"]["seen"] == 10
+
+
+@pytest.mark.parametrize(("plugged", "repeatable"), [(True, False), (False, True)], ids=["plugin", "control"])
+def test_the_code_of_a_plugin_is_not_taken_for_repeatable(
+    plugged: bool, repeatable: bool, spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A sink that computes rows twice would have to know that they are the same."""
+    epochs: list[Epoch] = []
+    stage = MemorySinkRun.stage
+    monkeypatch.setattr(MemorySinkRun, "stage", lambda self, frame, epoch: (epochs.append(epoch), stage(self, frame, epoch))[1])
+    env = StreamEnvironment("p", spark=spark, settings={"checkpoint": str(tmp_path / "c")})
+    rows = env.from_source(millstream.GeneratorSource(rows=3, fields={"n": {"type": "sequence"}}))
+    (rows.transform(Same()) if plugged else rows.filter("n >= 0")).to(millstream.MemorySink())
+    env.execute()
+    assert [epoch.repeatable for epoch in epochs] == [repeatable]
 
 
 @millstream.plugin("test.lottery")
@@ -307,3 +334,22 @@ def test_a_secret_reaches_the_worker_and_no_message(spark: Any, tmp_path: Path, 
         env.execute()
     assert "correct-horse" not in str(failed.value)
     assert "cannot log in with *** as ***" in failed.value.diagnostics[0].message
+
+
+@millstream.plugin("test.dying")
+class Dying(ArrowTransform):
+    """Its worker is killed, as by a system without memory."""
+
+    def process(self, batch: pa.RecordBatch, task: Task) -> pa.RecordBatch:
+        os.kill(os.getpid(), signal.SIGKILL)
+        return batch
+
+
+def test_a_worker_that_dies_is_named(spark: Any, tmp_path: Path) -> None:
+    env = StreamEnvironment("p", spark=spark, settings={"checkpoint": str(tmp_path / "c"), "restart": {"limit": 0}})
+    env.from_source(Numbers(folder=str(tmp_path), total=3)).transform(Dying(), name="dying").to(millstream.BlackholeSink())
+    with pytest.raises(RunError) as failed:
+        env.execute()
+    (found,) = failed.value.diagnostics
+    assert (found.code, found.node) == ("MS065", "dying")
+    assert "batch_size" not in found.help

@@ -114,10 +114,12 @@ def unstarted_worker(text: str, scene: Scene) -> Diagnostic | None:
 def dead_worker(text: str, scene: Scene) -> Diagnostic | None:
     if "Python worker exited unexpectedly" not in text:
         return None
-    python = [node for node in scene.nodes if node.component.type in {"python", "process"}]
+    plugins = [node for node in scene.nodes if isinstance(node.component, ArrowTransform | ArrowSink)]
+    python = [*(node for node in scene.nodes if node.component.type in {"python", "process"}), *plugins]
     only = python[0] if len(python) == 1 else None
     name = f" of `{only.name}`" if only else ""
-    help_ = "the system may have killed it for its memory use: set a smaller `batch_size`"
+    smaller = "set a smaller `batch_size`" if not plugins else "let sources read less in an epoch, or the plugin keep less"
+    help_ = f"the system may have killed it for its memory use: {smaller}"
     message = f"the Python worker{name} died while it processed a batch"
     return Diagnostic("MS065", message, scene.place(only, "function"), help=help_, node=only.name if only else "")
 

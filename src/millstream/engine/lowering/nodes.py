@@ -399,6 +399,10 @@ class Lowering:
             is_stopping=self.is_stopping,
         )
 
+    def is_observed(self, node: AnyNode) -> bool:
+        """Whether a side output sees the rows of a node: to compute them twice would show them twice."""
+        return isinstance(node, SourceNode) and any(each.sees(node.name) for each in self.side_outputs)
+
     def metrics(self, node: str) -> Metrics:
         return self.counters.of(node) if self.counters else NoMetrics()
 
