@@ -31,13 +31,16 @@ class ArrowSink(Sink):
     """A sink whose rows are Arrow batches: it implements `write` and `commit`, and `held` to be exactly once."""
 
     commit_method: ClassVar[str] = "`commit` publishes what `write` staged"
+    states_guarantee: ClassVar[bool] = False
+    """Whether the plugin says itself what `best` is; else it follows from `held`."""
 
     @classmethod
     def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
         super().__pydantic_init_subclass__(**kwargs)
         keeps = cls.held is not ArrowSink.held
         cls.holds_ledger = keeps
-        if "best" not in vars(cls):
+        cls.states_guarantee = cls.states_guarantee or "best" in vars(cls)
+        if not cls.states_guarantee:
             cls.best = "exactly_once" if keeps else "at_least_once"
 
     def write(self, batches: Iterator[pa.RecordBatch], task: WriteTask) -> Any:
