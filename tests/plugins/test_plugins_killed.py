@@ -19,7 +19,7 @@ from tests.plugins.shelf import numbers_in
 from tests.processes import await_end
 
 from millstream.observe.report import Report
-from millstream.plan.components.arrow_sink import LedgerSinkRun
+from millstream.plan.components.arrow_sink import ArrowSinkRun, LedgerSinkRun
 from millstream.spec.files import load_pipeline
 
 pytestmark = pytest.mark.spark
@@ -67,6 +67,7 @@ def test_without_the_ledger_rows_are_there_twice(project: Path, run: Callable[..
     kill(project, "committed", 0, "no_ledger")
     monkeypatch.chdir(project)
     monkeypatch.setattr(LedgerSinkRun, "ledger", lambda *_: None)
+    monkeypatch.setattr(LedgerSinkRun, "commit", ArrowSinkRun.commit)
     monkeypatch.setattr("millstream.checkpoint.deliveries.Deliveries.find_lacks", lambda *_: [])
     run(load_pipeline("p.yaml"))
     assert numbers_in(project / "out.db") == sorted([*EXPECTED, *range(10)])
