@@ -38,7 +38,8 @@ def test_the_page_of_a_plugin_that_is_no_node_has_its_own_options_only() -> None
 def test_a_file_of_plugins_on_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("p.yaml").write_text("sources: {n: {type: shelf.numbers, folder: .}}\nsinks: {out: {type: blackhole, from: n}}\n")
-    say("check", "p.yaml", "--plugin", SHELF)
+    for command in (["check", "p.yaml"], ["plan", "p.yaml", "--offline"], ["graph", "p.yaml"]):
+        say(*command, "--plugin", SHELF)
     without = CliRunner().invoke(application("check"), ["check", "p.yaml"])
     assert (without.exit_code, "MS010" in without.stderr) == (78, True)
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from millstream.cli.plan_text import settings_of
 from millstream.spec.loader import Loaded, load
 
 SHELF = Path(__file__).with_name("shelf.py")
@@ -81,10 +82,11 @@ def test_a_secret_of_a_preprocessor_is_not_shown(tmp_path: Path, monkeypatch: py
 
 
 def test_a_password_among_their_options_is_not_stored(tmp_path: Path) -> None:
-    """The plan is stored in the checkpoint, and printed by `to_yaml`."""
+    """The plan is stored in the checkpoint, and printed by `to_yaml` and by `millstream plan`."""
     (tmp_path / "telling.py").write_text(TELLING.replace("raise OSError", "return text; raise OSError"))
     text = PIPELINE.replace("<<total>>", "4").replace("shelf.numbers, folder: ., total: 4", "generator, fields: {n: {type: sequence}}")
     (tmp_path / "p.yaml").write_text(f"{text}settings:\n  plugins: telling.py\n  preprocessors: [{{type: telling, password: horse}}]\n")
-    written = load(tmp_path / "p.yaml", environ={}).require().to_yaml()
-    assert "telling" in written
-    assert "horse" not in written
+    topology = load(tmp_path / "p.yaml", environ={}).require()
+    for shown in (topology.to_yaml(), str(settings_of(topology))):
+        assert "telling" in shown
+        assert "horse" not in shown

@@ -62,8 +62,6 @@ def to_document(topology: Topology) -> dict[str, Any]:
     settings = topology.settings.model_dump(mode="json", exclude_defaults=True)
     if settings:
         document["settings"] = settings
-    if "preprocessors" in settings:
-        settings["preprocessors"] = [mask_option("", each) for each in settings["preprocessors"]]
     if topology.connections:
         document["connections"] = {connection.name: mask_option("", connection.options) for connection in topology.connections}
     return document

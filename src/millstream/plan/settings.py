@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+    model_validator,
+)
 
 from millstream.plan.option_mistakes import Checked
 from millstream.plan.options import Columns, Duration, Size
-from millstream.secrets import TextOrSecret
+from millstream.secrets import TextOrSecret, mask_option
 
 _SHORTEST_MS = 5000
 """Spark's minimum for epochs in real-time mode."""
@@ -139,6 +147,12 @@ class PreprocessorUse(BaseModel):
 
     type: str
     """The name of the plugin; its options stand beside."""
+
+    @model_serializer(mode="wrap")
+    def _without_secrets(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """What is shown and stored: options that hold secrets are hidden. The loader reads them in the file."""
+        shown: dict[str, Any] = mask_option("", write(self))
+        return shown
 
 
 class Settings(_Block, metaclass=Checked):
