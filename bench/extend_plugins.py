@@ -18,7 +18,7 @@ from millstream.jvm.session import SessionOptions, begin
 from millstream.plan.components.context import NodeContext
 
 ROWS = 8_000_000
-_TURNS = 7
+_TURNS = 12
 """The first turn is not counted."""
 
 
