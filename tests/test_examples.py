@@ -25,6 +25,8 @@ COMMANDS = [
     ("15-model", ["run", "orders.yaml"], '{"id":4,"amount":410.0,"risk":0.36}'),
     ("16-typescript", ["run", "orders.yaml"], "passed 2 rows, 1 rejected row"),
     ("16-typescript", ["test", "orders.yaml"], "1 passed, 0 failed"),
+    ("17-plugin", ["run", "messages.yaml"], "masked_texts 6"),
+    ("17-plugin", ["test", "messages.yaml"], "1 passed, 0 failed"),
     ("05-tested", ["plan", "clicks.yaml"], "restart.limit = 3  (millstream.yaml)"),
 ]
 

@@ -32,6 +32,12 @@ _PAGES = {
         "Classes of yours that see the rows of each key. An example is in the guide [Python](../python.md#process-functions).",
         "ProcessFunction KeyState ValueState ListState MapState Timers Moment BucketFunction BucketResult",
     ),
+    "plugins": (
+        "Plugins",
+        "Classes from which plugins derive, and what they are given. The guide is [Extend it](../extending.md).",
+        """plugin ArrowSource ArrowTransform ArrowSink Udf Preprocessor SideOutput NodeContext Task WriteTask Epoch LedgerEntry PipelineText
+        TemporaryFailure Secret""",
+    ),
     "runs": (
         "Running and reading results",
         "Options and results of `execute()`, plans, files that sinks have committed, and errors.",

@@ -109,7 +109,7 @@ def test_what_belongs_to_the_pipeline_is_sent_to_its_file(write: Write, tmp_path
     finding = only(write(sources=f"{SOURCES}{key}\n"))
     assert (finding.code, finding.span and finding.span.line) == ("MS006", 5)
     assert f"move it to `{tmp_path / 'p' / 'main.yaml'}`" in finding.help
-    assert "can have `sources`, `transforms`, `sinks`, `functions`, `connections` and `include`" in finding.help
+    assert "can have `sources`, `transforms`, `sinks`, `functions`, `side_outputs`, `connections` and `include`" in finding.help
 
 
 def test_a_file_that_cannot_be_included_is_the_only_finding(write: Write) -> None:

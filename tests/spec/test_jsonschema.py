@@ -7,6 +7,7 @@ import jsonschema
 import pytest
 import yaml
 
+from millstream.registry import Registry
 from millstream.spec.json_schema import pipeline_schema
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*/*.yaml"))
@@ -20,6 +21,8 @@ def schema() -> dict[str, Any]:
 @pytest.mark.parametrize("path", [path for path in EXAMPLES if path.name != "millstream.yaml"], ids=lambda path: path.parent.name)
 def test_every_example_is_accepted(path: Path, schema: dict[str, Any]) -> None:
     document = yaml.load(path.read_text().replace("${ROWS:-5000}", "5000"), yaml.BaseLoader)
+    if plugins := document.get("settings", {}).get("plugins"):  # files beside the pipeline have types of their own
+        schema = pipeline_schema(Registry.installed().with_files([plugins], path.parent))
     jsonschema.validate(_typed(document), schema)
 
 

@@ -22,7 +22,9 @@ from millstream.api.progress import show_progress
 from millstream.errors import Diagnostic, Span, SpecError
 from millstream.observe.report import Report
 from millstream.plan.components import Component, Sink, Source
-from millstream.plan.declarations import UserFunction, user_function
+from millstream.plan.components.side_output import SideOutput
+from millstream.plan.components.udf import Udf
+from millstream.plan.declarations import UserFunction, udf_function, user_function
 from millstream.plan.error_policy import DeadLetter, OnError
 from millstream.plan.event_time import EventTime
 from millstream.plan.expressions import Expr, func
@@ -30,6 +32,7 @@ from millstream.plan.nodes import AnyNode, CommonOptions, NodeTelemetry, inputs_
 from millstream.plan.option_mistakes import mistakes
 from millstream.plan.run_options import RunOptions
 from millstream.plan.settings import Settings
+from millstream.plan.side_outputs import SideOutputNode
 from millstream.plan.topology import Topology
 from millstream.plan.tracing import Trace
 from millstream.rules.usage import used_nodes
@@ -58,6 +61,7 @@ class StreamEnvironment:
         self.settings = settings if isinstance(settings, Settings) else Settings(**(settings or {}))
         self._nodes: dict[str, AnyNode] = {}
         self._functions: dict[str, UserFunction] = {}
+        self._watching: dict[str, SideOutputNode] = {}
         self._cells: dict[tuple[str, str], Cell | None] = {}
         """("node" or "function", name) → the cell of a notebook that made it"""
         place = caller()
@@ -112,44 +116,63 @@ class StreamEnvironment:
 
     def function(
         self,
-        function: Callable[..., Any] | str,
+        function: Callable[..., Any] | str | Udf,
         name: str | None = None,
         *,
         returns: str | pa.DataType | None = None,
         aggregate: bool | None = None,
         deterministic: bool | None = None,
     ) -> Callable[..., Expr]:
-        """A function of yours for SQL: one pyarrow Array per argument → one Array of equal length. `name` is its SQL name, by default
-        its own name; the result builds expressions: `double(col("x"))`.
+        """A function of yours for SQL: one pyarrow Array per argument → one Array of equal length; or a plugin, which says itself what it
+        returns. `name` is its SQL name, by default its own name; the result builds expressions: `double(col("x"))`.
         """
         options = {"function": function, "returns": returns, "aggregate": aggregate, "deterministic": deterministic}
         place = caller()
         cell = self._enter(place)
         chosen = name or _name_of(function)
-        made = user_function(chosen, options, place)
+        made = udf_function(chosen, function, place) if isinstance(function, Udf) else user_function(chosen, options, place)
         if chosen in self._functions:
             self._require_free(("function", chosen), self._functions[chosen].span, place, cell)
         self._functions[chosen], self._cells["function", chosen] = made, cell
         call: Callable[..., Expr] = getattr(func, chosen)
         return call
 
+    def side_output(self, component: SideOutput, sources: str | Iterable[str] = (), name: str | None = None) -> str:
+        """A plugin that sees the rows of sources, by their names; of all sources by default. The name that it has."""
+        place = caller()
+        cell = self._enter(place)
+        chosen = name or component.type.rpartition(".")[2]
+        if chosen in self._watching and cell is None:
+            raise SpecError(_name_taken(chosen, self._watching[chosen].span, place))
+        names = (sources,) if isinstance(sources, str) else tuple(sources)
+        self._watching[chosen] = SideOutputNode(chosen, component, names, place)
+        return chosen
+
     def topology(self) -> Topology:
         """The plan so far."""
-        functions = tuple(self._functions.values())
-        return Topology(self.name, tuple(self._nodes.values()), self.settings, functions=functions, directory=self._directory)
+        functions, watching = tuple(self._functions.values()), tuple(self._watching.values())
+        return Topology(
+            self.name,
+            tuple(self._nodes.values()),
+            self.settings,
+            functions=functions,
+            side_outputs=watching,
+            directory=self._directory,
+        )
 
     def execute(self, options: RunOptions | None = None) -> Report:
         """Run every stream that ends in a sink. Flows call this. Nodes that lead to no sink are ignored, and so are their mistakes."""
         topology = self.topology()
         used = used_nodes(topology) if topology.outputs else topology.by_name
         nodes = tuple(node for node in topology.nodes if node.name in used)
-        return self._run(replace(topology, nodes=nodes), options or RunOptions())
+        watching = tuple(left for each in topology.side_outputs if (left := each.over(used)))
+        return self._run(replace(topology, nodes=nodes, side_outputs=watching), options or RunOptions())
 
     def run_part(self, names: Iterable[str], settings: Settings) -> Report:
-        """Run some of the nodes, as `collect` does. Spark is kept for the next call."""
+        """Run some of the nodes, as `collect` does, which side outputs do not see. Spark is kept for the next call."""
         chosen = set(names)
         nodes = tuple(node for node in self._nodes.values() if node.name in chosen)
-        part = replace(self.topology(), nodes=nodes, settings=settings)
+        part = replace(self.topology(), nodes=nodes, settings=settings, side_outputs=())
         return self._run(part, RunOptions(keeps_spark=True))
 
     def _run(self, topology: Topology, options: RunOptions) -> Report:
@@ -217,7 +240,9 @@ def _common(primary_key: str | Iterable[str], on_error: OnError, name: str) -> C
         raise SpecError(mistakes(error, CommonOptions, f"`{name}`")) from None
 
 
-def _name_of(function: Callable[..., Any] | str) -> str:
+def _name_of(function: Callable[..., Any] | str | Udf) -> str:
+    if isinstance(function, Udf):
+        return function.type.rpartition(".")[2]
     return function.rpartition(":")[2] if isinstance(function, str) else str(getattr(function, "__name__", type(function).__name__))
 
 

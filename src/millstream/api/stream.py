@@ -20,7 +20,7 @@ from millstream.api.environment import StreamEnvironment
 from millstream.errors import Diagnostic, SpecError, nearest
 from millstream.observe.report import Report
 from millstream.plan.branches import DEFAULT
-from millstream.plan.components import Component, NamesInputs, Sink, Source
+from millstream.plan.components import Component, NamesInputs, Sink, Source, Transform
 from millstream.plan.error_policy import DeadLetter, OnError
 from millstream.plan.event_time import EventTime
 from millstream.plan.expressions import Expr, expr
@@ -95,6 +95,11 @@ class DataStream:
         result is then computed once and kept until every sink has committed it.
         """
         return self.then("python", name, on_error, function=function, schema=schema, batch_size=batch_size, deterministic=deterministic)
+
+    def transform(self, transform: Transform, *others: DataStream, name: str | None = None, on_error: OnError = "fail") -> DataStream:
+        """The rows that a transform makes of these and of other streams: a plugin, or one of your own classes."""
+        inputs = (self.name, *(other.name for other in others))
+        return DataStream(self.environment, self.environment.add(transform, inputs, name, (), on_error))
 
     def flat_map(
         self,

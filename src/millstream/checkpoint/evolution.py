@@ -147,7 +147,7 @@ class PlanHistory:
 
     def _finish_with(self, last: dict[str, Any], epoch: int, accept_change: bool) -> None:
         if last["document"] is not None:
-            old = from_document(last["document"], self._topology.directory)
+            old = from_document(last["document"], self._topology.directory, {type(node.component) for node in self._topology.nodes})
             adjusted = tuple(_with_adjustable_options(node, self._topology) for node in old.nodes)
             old = replace(old, nodes=(*adjusted, *_new_dead_letter_sinks(adjusted, self._topology)))
             self._earlier = next((replace(plan, fuses_below_root=False) for plan in cut(old) if plan.name == self._plan.name), None)

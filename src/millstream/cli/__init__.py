@@ -19,7 +19,8 @@ from millstream.cli.inspect_option import complete_inspect  # noqa: E402
 from millstream.cli.output import fail  # noqa: E402
 
 COMMANDS = (
-    *("run", "check", "plan", "preview", "graph", "test", "init", "doctor", "fetch", "schema", "functions", "types", "explain"),
+    *("run", "check", "plan", "preview", "graph", "test", "init", "doctor", "fetch", "schema"),
+    *("functions", "types", "plugin", "docs", "explain"),
     *("list", "top", "tap", "inspect", "stop", "pause", "resume", "savepoint"),
     *("checkpoint", "state", "store", "table", "dev"),
 )

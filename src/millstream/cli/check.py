@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -18,7 +19,7 @@ import typer
 from millstream.cli.completion import pipeline_files
 from millstream.cli.folders import Found, find_pipelines
 from millstream.cli.output import Format, narrate, show
-from millstream.cli.pipelines import ConfigFile
+from millstream.cli.pipelines import ConfigFile, PluginFiles, plugin_flags
 from millstream.errors import Diagnostic, MillstreamError
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ def check(
         typer.Argument(help="Pipeline files, or folders with pipeline files.", show_default=False, autocompletion=pipeline_files),
     ],
     config: ConfigFile = None,
+    plugin: PluginFiles = None,
     format: Annotated[Format, typer.Option(help="`json` prints one object on stdout.")] = Format.text,
     deny_warnings: Annotated[bool, typer.Option(help="Treat warnings as errors.")] = False,
     spark: Annotated[
@@ -68,7 +70,7 @@ def check(
     """
     _import_without_numpy()
     found = find_pipelines(pipelines)
-    results = [_check_file(path, config, spark, types) for path in found.files]
+    results = [_check_file(path, config, spark, types, plugin_flags(plugin)) for path in found.files]
     errors = [*found.problems, *(error for each in results for error in each.errors)]
     warnings = [warning for each in results for warning in each.warnings]
     if format is Format.json:
@@ -80,11 +82,11 @@ def check(
         raise typer.Exit(78 if format is Format.text else 1)
 
 
-def _check_file(path: Path, config: Path | None, spark: bool, types: bool) -> Checked:
+def _check_file(path: Path, config: Path | None, spark: bool, types: bool, flags: Mapping[str, str]) -> Checked:
     from millstream.rules.verdicts import UNREAD, Known, recall
     from millstream.spec.loader import case_problems, load
 
-    loaded = load(path, environ=os.environ, config=config)
+    loaded = load(path, environ=os.environ, config=config, flags=flags)
     cases = case_problems(loaded.topology) if loaded.topology else []
     remote = _check_remote_schemas(loaded.topology) if loaded.topology and not loaded.errors else []
     topology = loaded.topology if not (loaded.errors or cases or any(finding.level == "error" for finding in remote)) else None

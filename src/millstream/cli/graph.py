@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from millstream.cli.pipelines import ConfigFile, PipelineFile, load_or_fail
+from millstream.cli.pipelines import ConfigFile, PipelineFile, PluginFiles, load_or_fail, plugin_flags
 
 
 class Drawing(StrEnum):
@@ -21,11 +21,12 @@ class Drawing(StrEnum):
 def graph(
     pipeline: PipelineFile,
     config: ConfigFile = None,
+    plugin: PluginFiles = None,
     format: Annotated[Drawing | None, typer.Option(help="Default: `tree` on a terminal, `mermaid` in a pipe.", show_default=False)] = None,
 ) -> None:
     """Draw the nodes of a pipeline."""
     from millstream.plan import diagram
 
-    topology = load_or_fail(pipeline, config, {})
+    topology = load_or_fail(pipeline, config, plugin_flags(plugin))
     chosen = format or (Drawing.tree if sys.stdout.isatty() else Drawing.mermaid)
     print(diagram.tree(topology) if chosen is Drawing.tree else diagram.mermaid(topology))

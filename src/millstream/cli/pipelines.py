@@ -28,6 +28,18 @@ SettingFlags = Annotated[
     list[str] | None,
     typer.Option("--set", help="Override a setting, such as `--set restart.limit=3`. Can be repeated.", show_default=False),
 ]
+PluginFiles = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--plugin", help="A Python file with plugins, instead of those of `settings.plugins`. Can be repeated.", show_default=False
+    ),
+]
+
+
+def plugin_flags(files: list[str] | None) -> dict[str, str]:
+    """`--plugin my_sink.py` as a setting; the path starts at the working directory."""
+    paths = [str(Path(each).absolute()) if each.endswith(".py") else each for each in files or []]
+    return {"plugins": ",".join(paths)} if paths else {}
 
 
 def load_or_fail(

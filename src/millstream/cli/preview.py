@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from millstream.cli.output import Format, narrate
-from millstream.cli.pipelines import ConfigFile, PipelineFile, SettingFlags, load_or_fail, setting_flags
+from millstream.cli.pipelines import ConfigFile, PipelineFile, PluginFiles, SettingFlags, load_or_fail, plugin_flags, setting_flags
 from millstream.cli.rows import as_lines, plain
 
 if TYPE_CHECKING:
@@ -23,13 +23,14 @@ def preview(
     wait: Annotated[float, typer.Option(help="Seconds to wait for them, from the start of Spark.", min=0)] = 30.0,
     config: ConfigFile = None,
     set_: SettingFlags = None,
+    plugin: PluginFiles = None,
     format: Annotated[Format, typer.Option(help="`json` prints one object per row. Default in a pipe.")] = Format.text,
 ) -> None:
     """Show the first rows of a node. Real sources are read, and nothing is written: no sink, no checkpoint, no offset."""
     from millstream.engine.offline.first_rows import first_rows
     from millstream.registry import engine
 
-    topology = load_or_fail(pipeline, config, setting_flags(set_))
+    topology = load_or_fail(pipeline, config, setting_flags(set_) | plugin_flags(plugin))
     found = first_rows(engine()(), topology, node, rows, wait, narrate)
     _print(found, as_json=format is Format.json or not sys.stdout.isatty())
     count = found.rows.num_rows

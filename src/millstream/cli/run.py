@@ -16,7 +16,7 @@ from millstream.cli.events import LogFormat, LogLevel
 from millstream.cli.folders import find_pipelines
 from millstream.cli.inspect_option import inspect_address
 from millstream.cli.output import Format, narrate, show
-from millstream.cli.pipelines import ConfigFile, SettingFlags, load_or_fail, setting_flags
+from millstream.cli.pipelines import ConfigFile, PluginFiles, SettingFlags, load_or_fail, plugin_flags, setting_flags
 from millstream.cli.run_output import RunOutput, failure_document
 from millstream.cli.signals import catch_signals
 from millstream.errors import Diagnostic, MillstreamError, SpecError, UsageError
@@ -41,6 +41,7 @@ def run(
     master: Annotated[str | None, typer.Option(help="Spark's master, such as local[2] or spark://host:7077.", show_default=False)] = None,
     profile: Annotated[str | None, typer.Option(help="auto, short, long or small.", show_default=False)] = None,
     set_: SettingFlags = None,
+    plugin: PluginFiles = None,
     reset: Annotated[
         list[str] | None, typer.Option(help="Start this query from the beginning: its sinks receive rows again.", show_default=False)
     ] = None,
@@ -73,7 +74,7 @@ def run(
     found = find_pipelines(pipelines)
     if found.problems:
         raise SpecError(found.problems)
-    flags = setting_flags(set_, checkpoint=checkpoint, master=master, profile=profile) | _trigger_flags(trigger)
+    flags = setting_flags(set_, checkpoint=checkpoint, master=master, profile=profile) | _trigger_flags(trigger) | plugin_flags(plugin)
     wanted = RunOptions(
         reset=tuple(reset or ()),
         again=again,

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
+
+from millstream.cli.pipelines import PluginFiles
+from millstream.registry import Registry
 
 
-def schema() -> None:
-    """Print the JSON Schema of pipeline files."""
+def schema(plugin: PluginFiles = None) -> None:
+    """Print the JSON Schema of pipeline files, with the installed plugins and those of `--plugin`."""
     from millstream.spec.json_schema import pipeline_schema
 
-    print(json.dumps(pipeline_schema(), indent=2))
+    print(json.dumps(pipeline_schema(Registry.installed().with_files(plugin or [], Path.cwd())), indent=2))

@@ -10,7 +10,7 @@ import typer
 
 from millstream.cli.completion import pipeline_files
 from millstream.cli.output import Format, narrate
-from millstream.cli.pipelines import ConfigFile, load_or_fail
+from millstream.cli.pipelines import ConfigFile, PluginFiles, load_or_fail, plugin_flags
 from millstream.errors import SpecError
 
 if TYPE_CHECKING:
@@ -20,12 +20,13 @@ if TYPE_CHECKING:
 def test(
     pipelines: Annotated[list[Path], typer.Argument(help="Pipeline files.", show_default=False, autocompletion=pipeline_files)],
     config: ConfigFile = None,
+    plugin: PluginFiles = None,
     format: Annotated[Format, typer.Option(help="`json` prints one object on stdout.")] = Format.text,
 ) -> None:
     """Run the tests in the section `tests` of pipeline files."""
     from millstream.spec.loader import case_problems
 
-    topologies = [load_or_fail(path, config, {}) for path in pipelines]
+    topologies = [load_or_fail(path, config, plugin_flags(plugin)) for path in pipelines]
     problems = [problem for topology in topologies for problem in case_problems(topology)]
     if problems:
         raise SpecError(problems)

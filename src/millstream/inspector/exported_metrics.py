@@ -64,6 +64,12 @@ def _of_nodes(value: Callable[[NodeFacts], float | None]) -> Callable[[Moment], 
     return points
 
 
+def _counted(moment: Moment) -> Iterable[Point]:
+    for name, facts in moment.snapshot.nodes.items():
+        for counter, number in facts.counted.items():
+            yield (name, facts.kind, counter), number
+
+
 def _of_state(value: Callable[[StateFacts], float | None]) -> Callable[[Moment], Iterable[Point]]:
     return _of_nodes(lambda facts: None if facts.state is None else value(facts.state))
 
@@ -142,6 +148,14 @@ METRICS: tuple[ExportedMetric, ...] = (
         _NODE,
         "Rows that the source's system deleted before they were read.",
         _of_nodes(lambda facts: facts.lost),
+    ),
+    ExportedMetric(
+        "millstream.node.counted",
+        "counter",
+        "",
+        (*_NODE, "counter"),
+        "What a plugin counts itself.",
+        _counted,
     ),
     ExportedMetric(
         "millstream.node.rows.waiting",

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import pyarrow as pa
 
 from millstream.jvm.pickling import by_value
+from millstream.registry.loading import own_modules
 from millstream.worker.remote_errors import carry_errors
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ def arrow_frame(
         def reader(self, schema: Any) -> DataSourceReader:
             return Batch()
 
-    with by_value(function=type(source), directory=directory):
+    with by_value(*own_modules(type(source)), function=type(source), directory=directory):
         spark.dataSource.register(Rows)
     reader: Any = spark.readStream if streaming else spark.read
     frame: DataFrame = reader.format(Rows.name()).schema(from_arrow_schema(schema, prefer_timestamp_ntz=True)).load()

@@ -5,7 +5,7 @@ They come from the reports of Spark and of the sinks: no Spark job runs only for
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -60,6 +60,29 @@ class StateFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class OwnCounts(Mapping[str, int]):
+    """What a plugin counts itself: counter → number."""
+
+    counts: tuple[tuple[str, int], ...] = ()
+
+    def plus(self, more: Mapping[str, int]) -> OwnCounts:
+        summed = dict(self.counts) | {name: self.get(name, 0) + number for name, number in more.items()}
+        return OwnCounts(tuple(sorted(summed.items())))
+
+    def __getitem__(self, name: str) -> int:
+        return dict(self.counts)[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(dict(self.counts))
+
+    def __len__(self) -> int:
+        return len(self.counts)
+
+    def __str__(self) -> str:
+        return ", ".join(f"{name} {number:,}" for name, number in self.counts)
+
+
+@dataclass(frozen=True, slots=True)
 class EpochFacts:
     """The results of one epoch."""
 
@@ -110,6 +133,8 @@ class NodeFacts:
     """Rows for which a lookup found a match."""
     misses: int | None = metric(None, "misses", unit="row", report="when known", phrase="{} without a match")
     """Rows for which a lookup found no match."""
+    counted: OwnCounts = metric(OwnCounts(), "counted", report="when not zero", column="when not zero", phrase="{}")
+    """What a plugin counts itself."""
 
 
 @dataclass(frozen=True, slots=True)

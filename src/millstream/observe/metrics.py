@@ -51,13 +51,15 @@ class Metric:
     def summary(self, facts: Any) -> str:
         """The phrase in the summary; empty when the value is unknown or not worth a phrase."""
         phrase, value = self.phrase.get(facts.kind, ""), self.value(facts)
-        if not phrase or value is None or (self.usually_zero and not value):
+        if not phrase or value is None or (self.usually_zero and not value) or str(value) == "":
             return ""
         return phrase.format(plural(value, self.unit) if isinstance(value, int) else value)
 
     def plain(self, facts: Any) -> object:
         """The value as plain data, for the report."""
         value = self.value(facts)
+        if isinstance(value, Mapping):
+            return dict(value)
         return asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
 
 

@@ -133,6 +133,13 @@ class Recorder:
         with self._lock:
             self._add(name, kind, **counts)
 
+    def count(self, name: str, counts: Mapping[str, int]) -> None:
+        """Add to the counters that a plugin keeps of its node."""
+        with self._lock:
+            before = self._snapshot.nodes.get(name, NodeFacts())
+            after = replace(before, counted=before.counted.plus(counts))
+            self._snapshot = replace(self._snapshot, nodes={**self._snapshot.nodes, name: after})
+
     def _note(self, text: str) -> None:
         with self._lock:
             self._snapshot = replace(self._snapshot, notes=(*self._snapshot.notes, text))

@@ -20,6 +20,7 @@ from pydantic import BaseModel, ConfigDict
 
 from millstream.errors import Diagnostic, RunError, Span
 from millstream.plan import types
+from millstream.plan.components.udf import Udf
 from millstream.plan.functions import FunctionRef
 from millstream.plan.options import TypeName
 
@@ -73,9 +74,13 @@ class UserFunction:
     name: str
     options: FunctionOptions
     span: Span | None = field(default=None, compare=False)
+    plugin: Udf | None = None
+    """The plugin that it is, with its options."""
 
     def document(self) -> Any:
         """The function as its YAML."""
+        if self.plugin is not None:
+            return {"type": self.plugin.type, **self.plugin.model_dump(mode="json", by_alias=True, exclude_defaults=True)}
         values = self.options.model_dump(mode="json", exclude_none=True)
         return values["function"] if len(values) == 1 else values
 
@@ -98,6 +103,10 @@ class UserFunction:
 
     def resolve(self, directory: Path) -> Resolved:
         """Load the function. A RunError says what is missing."""
+        if self.plugin is not None:
+            declared = self.plugin.declaration()
+            kind = types.parse(declared["returns"])
+            return Resolved(self.name, self.plugin.for_workers(), kind, declared["aggregate"], declared["deterministic"])
         try:
             call = self.options.function.load(directory)
         except ValueError as error:
@@ -113,6 +122,12 @@ def user_function(name: str, value: Any, span: Span | None = None) -> UserFuncti
     """Build it from YAML: a reference, or a map with options."""
     options = {"function": value} if not isinstance(value, dict) else value
     return UserFunction(name, FunctionOptions.model_validate(options), span)
+
+
+def udf_function(name: str, plugin: Udf, span: Span | None = None) -> UserFunction:
+    """A function that is a plugin."""
+    options = FunctionOptions.model_validate({"function": FunctionRef(plugin.call), **plugin.declaration()})
+    return UserFunction(name, options, span, plugin)
 
 
 def undeclared(used: UserFunction) -> Diagnostic:

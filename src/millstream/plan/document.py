@@ -6,7 +6,7 @@ Only documents that Millstream wrote are read here. A user's file goes through `
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ import yaml
 
 from millstream.errors import Diagnostic, SpecError
 from millstream.plan.components import Component, NamesInputs
-from millstream.plan.declarations import UserFunction, user_function
+from millstream.plan.declarations import UserFunction, udf_function, user_function
 from millstream.plan.functions import FunctionRef
 from millstream.plan.nodes import AnyNode, CommonOptions, WiredOptions, inputs_for, make_node
 from millstream.plan.settings import Settings
@@ -57,6 +57,8 @@ def to_document(topology: Topology) -> dict[str, Any]:
             document[f"{kind}s"] = nodes
     if topology.functions:
         document["functions"] = {used.name: used.document() for used in topology.functions}
+    if topology.side_outputs:
+        document["side_outputs"] = {used.name: used.document() for used in topology.side_outputs}
     settings = topology.settings.model_dump(mode="json", exclude_defaults=True)
     if settings:
         document["settings"] = settings
@@ -80,12 +82,20 @@ def from_yaml(text: str, directory: Path = Path()) -> Topology:
     return from_document(yaml.safe_load(text), directory)
 
 
-def from_document(document: Mapping[str, Any], directory: Path = Path()) -> Topology:
-    registry = Registry.installed()
-    nodes = [_node(registry, kind, name, dict(fields)) for kind in KINDS for name, fields in (document.get(f"{kind}s") or {}).items()]
+def from_document(document: Mapping[str, Any], directory: Path = Path(), known: Iterable[type[Component]] = ()) -> Topology:
+    """`known` are classes that no package or file need have: a Python program has handed them over."""
     settings = Settings.model_validate(document.get("settings") or {})
-    functions = tuple(user_function(name, value) for name, value in (document.get("functions") or {}).items())
+    registry = Registry.installed().with_files(settings.plugins, directory).with_classes(known)
+    nodes = [_node(registry, kind, name, dict(fields)) for kind in KINDS for name, fields in (document.get(f"{kind}s") or {}).items()]
+    functions = tuple(_function(registry, name, value) for name, value in (document.get("functions") or {}).items())
     return Topology(document["name"], tuple(nodes), settings, functions=functions, directory=directory)
+
+
+def _function(registry: Registry, name: str, value: Any) -> UserFunction:
+    if not isinstance(value, Mapping) or "type" not in value:
+        return user_function(name, value)
+    model = registry.find("udf", value["type"])
+    return udf_function(name, model.model_validate({k: v for k, v in value.items() if k != "type"}))  # type: ignore[union-attr]  # as for nodes
 
 
 def functions_of(component: Component) -> list[FunctionRef]:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator
 
-RESERVED = frozenset({"pipeline", "node", "kind", "query", "status", "le", "quantile", "run", "version", "process"})
+RESERVED = frozenset({"pipeline", "node", "counter", "kind", "query", "status", "le", "quantile", "run", "version", "process"})
 """The labels of Millstream's own metrics, and those of Prometheus."""
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+    model_validator,
+)
 
 from millstream.plan.labels import Labels
 from millstream.plan.option_mistakes import Checked
-from millstream.plan.options import Duration, Size
-from millstream.secrets import TextOrSecret
+from millstream.plan.options import Columns, Duration, Size
+from millstream.secrets import TextOrSecret, mask_option
 
 _SHORTEST_MS = 5000
 """Spark's minimum for epochs in real-time mode."""
@@ -26,9 +34,9 @@ def _not_too_short(every: Duration) -> Duration:
     return every
 
 
-def _a_second_or_more(every: Duration) -> Duration:
-    if every.seconds < 1:
-        raise ValueError("the shortest time between two messages is `1s`")
+def _not_in_a_flood(every: Duration) -> Duration:
+    if every.milliseconds < 100:
+        raise ValueError("the shortest time between two messages is `100ms`")
     return every
 
 
@@ -100,8 +108,8 @@ class Otlp(_Block):
     """Its address, such as `http://collector:4318`; OTLP over HTTP, the paths `/v1/metrics` and `/v1/traces` are added."""
     headers: dict[str, TextOrSecret] = {}
     """Headers of every request, for authentication."""
-    metrics_every: Annotated[Duration, AfterValidator(_a_second_or_more)] = Duration("15s")
-    """How often metrics are sent, at least `1s`."""
+    metrics_every: Annotated[Duration, AfterValidator(_not_in_a_flood)] = Duration("15s")
+    """How often metrics are sent, at least `100ms`."""
 
 
 class Lineage(_Block):
@@ -115,8 +123,8 @@ class Lineage(_Block):
     """Headers of every request, for authentication."""
     namespace: str = "millstream"
     """The namespace of the pipeline, as a job."""
-    every: Annotated[Duration, AfterValidator(_a_second_or_more)] = Duration("1m")
-    """How often a running pipeline says that it still runs, at least `1s`."""
+    every: Annotated[Duration, AfterValidator(_not_in_a_flood)] = Duration("1m")
+    """How often a running pipeline says that it still runs, at least `100ms`."""
 
     @model_validator(mode="after")
     def _one_receiver(self) -> Lineage:
@@ -145,6 +153,21 @@ class StoreSettings(_Block):
     """The connection that `postgres` uses."""
     db_schema: str = Field(default="millstream", alias="schema")
     """The schema of the table; both are created if missing."""
+
+
+class PreprocessorUse(BaseModel):
+    """A preprocessor and its options."""
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+    type: str
+    """The name of the plugin; its options stand beside."""
+
+    @model_serializer(mode="wrap")
+    def _without_secrets(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """What is shown and stored: options that hold secrets are hidden. The loader reads them in the file."""
+        shown: dict[str, Any] = mask_option("", write(self))
+        return shown
 
 
 class Settings(_Block, metaclass=Checked):
@@ -179,6 +202,11 @@ class Settings(_Block, metaclass=Checked):
     """Where named values are stored; `millstream store` shows them."""
     telemetry: Telemetry = Telemetry()
     """What the run reports, and to whom."""
+    plugins: Columns = ()
+    """Python files with plugins, relative to the pipeline's file: `my_sink.py`; or modules. Installed packages need no entry."""
+    preprocessors: tuple[PreprocessorUse, ...] = ()
+    """What rewrites the pipeline's text before it is parsed, in this order. In `millstream.yaml`, or in the pipeline itself if its text
+    is YAML as it stands."""
 
     @property
     def durable(self) -> bool:

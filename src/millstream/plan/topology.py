@@ -14,6 +14,7 @@ from millstream.plan.declarations import UserFunction
 from millstream.plan.lookup_tables import fills, with_tables
 from millstream.plan.nodes import AnyNode, SinkNode, SourceNode, TransformNode
 from millstream.plan.settings import Settings
+from millstream.plan.side_outputs import SideOutputNode
 from millstream.plan.surroundings import with_surroundings
 
 
@@ -37,6 +38,8 @@ class Topology:
     connections: tuple[Connection, ...] = ()
     functions: tuple[UserFunction, ...] = field(default=(), kw_only=True)
     """The user's functions that SQL can call."""
+    side_outputs: tuple[SideOutputNode, ...] = field(default=(), kw_only=True)
+    """What sees the rows of sources."""
     tests: tuple[Any, ...] = field(default=(), compare=False)
     directory: Path = field(default=Path(), compare=False)
     """Where the pipeline's own files are."""

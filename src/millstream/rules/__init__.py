@@ -36,6 +36,7 @@ from millstream.rules.wiring import (
     inputs_are_as_many_as_needed,
     inputs_exist,
     no_cycle,
+    side_outputs_see_sources,
 )
 
 Rule = Callable[[Topology, Schemas], Iterator[Diagnostic]]
@@ -45,6 +46,7 @@ RULES: tuple[Rule, ...] = (
     names_are_allowed,
     names_are_unique,
     inputs_exist,
+    side_outputs_see_sources,
     routes_are_read_by_branch,
     inputs_are_as_many_as_needed,
     no_cycle,

@@ -42,6 +42,9 @@ def _reasons(plan: QueryPlan, topology: Topology) -> Iterator[tuple[AnyNode, str
     if len(plan.sinks) > 1:
         names = " and ".join(f"`{sink.name}`" for sink in plan.sinks)
         yield plan.sinks[0], f"{names} share the rows of `{plan.name}`, and there can be one sink"
+    for source in plan.sources:
+        if watching := [each.name for each in topology.side_outputs if each.sees(source.name)]:
+            yield source, f"side output `{watching[0]}` sees the rows of `{source.name}` in Python"
     for node in (*plan.nodes, *plan.sinks):
         if not node.component.real_time:
             yield node, f"{node.kind} `{node.name}` of type `{node.component.type}` works on whole epochs"

@@ -59,7 +59,7 @@ def _modules(one: Topology, other: Topology) -> Iterator[Diagnostic]:
 
 
 def _calls_python(topology: Topology) -> bool:
-    return bool(topology.functions) or any(functions_of(node.component) for node in topology.nodes)
+    return bool(topology.functions or topology.settings.plugins) or any(functions_of(node.component) for node in topology.nodes)
 
 
 def _beside(folder: Path) -> set[str]:

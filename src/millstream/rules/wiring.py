@@ -32,6 +32,19 @@ def inputs_exist(topology: Topology, schemas: Schemas) -> Iterator[Diagnostic]:
                 yield Diagnostic("MS012", message, input_place(node, name), help=help_, node=node.name, cause=name)
 
 
+def side_outputs_see_sources(topology: Topology, schemas: Schemas) -> Iterator[Diagnostic]:
+    sources = {node.name for node in topology.sources}
+    for watcher in topology.side_outputs:
+        if watcher.name in topology.by_name:
+            message = f"the name `{watcher.name}` is taken by a {topology.node(watcher.name).kind}"
+            yield Diagnostic("MS020", message, watcher.span, help="give the side output another name", node=watcher.name)
+        for name in watcher.sources:
+            if name not in sources:
+                message = f"side output `{watcher.name}` sees sources, and `{name}` is not one"
+                place = watcher.source_spans.get(name, watcher.span)
+                yield Diagnostic("MS012", message, place, help=nearest(name, sources), node=watcher.name, cause=name)
+
+
 def inputs_are_as_many_as_needed(topology: Topology, schemas: Schemas) -> Iterator[Diagnostic]:
     for node in topology.nodes:
         if isinstance(node.component, NamesInputs) and not node.component.readable:

@@ -13,7 +13,7 @@ from millstream.spec.tree import Items, Map, Scalar, Tree, TreeReader
 from millstream.spec.variables import interpolate
 
 INCLUDE = "include"
-SHARED = ("sources", "transforms", "sinks", "functions", "connections")
+SHARED = ("sources", "transforms", "sinks", "functions", "side_outputs", "connections")
 """The sections of an included file."""
 OWN = ("name", "description", "settings", "tests")
 """What only the pipeline's own file has."""

@@ -11,7 +11,7 @@ from millstream.plan.declarations import FunctionOptions
 from millstream.plan.nodes import CommonOptions, WiredOptions
 from millstream.plan.pipeline_tests import CaseOptions
 from millstream.plan.settings import Settings
-from millstream.registry import KINDS, Kind, Registry
+from millstream.registry import KINDS, Kind, PluginKind, Registry
 from millstream.spec.docstrings import field_docs
 from millstream.spec.includes import INCLUDE
 
@@ -30,10 +30,10 @@ class _Editors(GenerateJsonSchema):
         return {"type": "string"}
 
 
-def pipeline_schema() -> dict[str, Any]:
-    """The schema of a whole file."""
+def pipeline_schema(registry: Registry | None = None) -> dict[str, Any]:
+    """The schema of a whole file, with the components of a registry; those that are installed by default."""
     definitions: dict[str, Any] = {}
-    registry = Registry.installed()
+    registry = registry or Registry.installed()
     sections = {f"{kind}s": _section(registry, kind, definitions) for kind in KINDS}
     tests = {"type": "array", "items": model_schema(CaseOptions, definitions)}
     return {
@@ -56,8 +56,15 @@ def pipeline_schema() -> dict[str, Any]:
             **sections,
             "functions": {
                 "type": "object",
-                "additionalProperties": {"anyOf": [{"type": "string"}, model_schema(FunctionOptions, definitions)]},
+                "additionalProperties": {
+                    "anyOf": [{"type": "string"}, model_schema(FunctionOptions, definitions), *_plugins(registry, "udf", definitions)]
+                },
                 "description": "Functions of yours that SQL can call, by name.",
+            },
+            "side_outputs": {
+                "type": "object",
+                "additionalProperties": {"type": "object", "required": ["type"], **_one_of(_plugins(registry, "side_output", definitions))},
+                "description": "Plugins that see the rows of sources, by name.",
             },
             "settings": model_schema(Settings, definitions),
             "connections": {
@@ -83,7 +90,7 @@ def model_schema(model: type[BaseModel], definitions: dict[str, Any]) -> dict[st
 
 
 def _section(registry: Registry, kind: Kind, definitions: dict[str, Any]) -> dict[str, Any]:
-    members = [_component(kind, name, registry.find(kind, name), definitions) for name in registry.types(kind)]
+    members = [_component(kind, name, model, definitions) for name, model in registry.usable(kind)]
     known = {"type": "object", "required": ["type"], "oneOf": members}
     return {"type": ["object", "null"], "description": f"The {kind}s, by name.", "additionalProperties": known}
 
@@ -102,6 +109,28 @@ def _component(kind: Kind, name: str, model: Any, definitions: dict[str, Any]) -
         "properties": {"type": {"const": name}, **own.get("properties", {}), **files, **common.get("properties", {})},
         **(either if files else {}),
     }
+
+
+def _plugins(registry: Registry, kind: PluginKind, definitions: dict[str, Any]) -> list[dict[str, Any]]:
+    """Plugins that are no nodes."""
+    return [_plugin(kind, name, model, definitions) for name, model in registry.usable(kind)]
+
+
+def _plugin(kind: PluginKind, name: str, model: Any, definitions: dict[str, Any]) -> dict[str, Any]:
+    own = model_schema(model, definitions)
+    sources = {"from": {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}} if kind == "side_output" else {}
+    return {
+        "title": f"{name} {kind.replace('_', ' ')}",
+        "description": model.summary,
+        "type": "object",
+        "additionalProperties": False,
+        "required": ["type", *own.get("required", [])],
+        "properties": {"type": {"const": name}, **sources, **own.get("properties", {})},
+    }
+
+
+def _one_of(members: list[dict[str, Any]]) -> dict[str, Any]:
+    return {"oneOf": members} if members else {}
 
 
 def text_file_doc(target: str) -> str:

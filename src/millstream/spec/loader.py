@@ -21,12 +21,25 @@ from millstream.spec.echoes import without_echoes, without_unset
 from millstream.spec.includes import INCLUDE, Includes
 from millstream.spec.layers import from_environment, from_flags, origin, overlay, read_config, read_text
 from millstream.spec.nodes import NodeBuilder
+from millstream.spec.plugins import PluginLoading, Prepared
 from millstream.spec.problems import diagnose, unknown_field
 from millstream.spec.text_files import TextFiles
 from millstream.spec.tree import Items, Map, Tree, TreeReader, plain
 from millstream.spec.variables import interpolate
 
-SECTIONS = ("name", "description", INCLUDE, "sources", "transforms", "sinks", "functions", "settings", "connections", "tests")
+SECTIONS = (
+    "name",
+    "description",
+    INCLUDE,
+    "sources",
+    "transforms",
+    "sinks",
+    "functions",
+    "side_outputs",
+    "settings",
+    "connections",
+    "tests",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +91,15 @@ class _Loader:
         self.path, self.environ, self.flags = path, environ, flags
         self.problems: list[Diagnostic] = []
         self.config = read_config(path, config, environ, self.problems)
-        self.registry = Registry.installed()
+        self.plugins = PluginLoading(path, self.config, environ, flags, self.problems)
+        self.registry = Registry()
+        self.shown = str(path)
         self.includes = Includes(path, environ, self.problems)
 
     def load(self, text: str) -> Loaded:
-        root = self._root(text)
+        self.registry, prepared = self.plugins.prepare(text)
+        self.shown = prepared.file
+        root = self._root(prepared)
         name = str(plain(root.entries["name"])) if "name" in root.entries else self.path.stem
         trees = self._connections(root)
         connections = tuple(Connection(each, plain(tree), self._origins(tree)) for each, tree in trees.items())
@@ -92,8 +109,11 @@ class _Loader:
         settings, origins = self._settings(root)
         tests = tuple(self._tests(root.entries.get("tests")))
         functions = tuple(builder.functions(root.entries.get("functions")))
+        watching = tuple(builder.side_outputs(root.entries.get("side_outputs")))
         directory = self.path.parent.absolute()
-        topology = Topology(name, tuple(nodes), settings, connections, tests, directory, origins, functions=functions)
+        topology = Topology(
+            name, tuple(nodes), settings, connections, tests, directory, origins, functions=functions, side_outputs=watching
+        )
         checked = check(topology, dict.fromkeys(builder.unclear_names))
         findings = [*self._unknown_inputs(builder, topology), *without_echoes(checked, topology, builder, self.problems)]
         findings = [_at_name(finding, root) for finding in findings]
@@ -110,9 +130,12 @@ class _Loader:
             if str(name.value) not in known:
                 yield Diagnostic("MS012", f"unknown input `{name.value}` of {what}", name.span, help=nearest(str(name.value), known))
 
-    def _root(self, text: str) -> Map:
-        reader = TreeReader(str(self.path), text)
-        tree = reader.read()
+    def _root(self, prepared: Prepared) -> Map:
+        reader = TreeReader(prepared.file, prepared.text)
+        try:
+            tree = reader.read()
+        except MillstreamError as error:
+            raise prepared.diagnose(error) from None
         self.problems += reader.problems
         if tree is None:
             help_ = "`millstream init` writes a pipeline to start from"
@@ -164,7 +187,7 @@ class _Loader:
             if isinstance(child, Map):
                 found |= self._origins(child, f"{prefix}{name}.")
             else:
-                found[prefix + name] = origin(child, str(self.path))
+                found[prefix + name] = origin(child, self.shown)
         return found
 
     def _tests(self, tree: Tree | None) -> list[Case]:

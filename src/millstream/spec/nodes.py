@@ -9,12 +9,13 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from millstream.errors import Diagnostic, Span, nearest
+from millstream.errors import Diagnostic, MillstreamError, Span, nearest
 from millstream.plan.branches import DEFAULT
 from millstream.plan.components import Component
-from millstream.plan.declarations import FunctionOptions, UserFunction
+from millstream.plan.declarations import FunctionOptions, UserFunction, udf_function
 from millstream.plan.nodes import AnyNode, CommonOptions, WiredOptions, inputs_for, make_node
-from millstream.registry import Kind, Registry
+from millstream.plan.side_outputs import SideOutputNode
+from millstream.registry import Kind, PluginKind, Registry
 from millstream.secrets import SCHEME
 from millstream.spec.layers import overlay
 from millstream.spec.problems import diagnose, field_names
@@ -61,12 +62,50 @@ class NodeBuilder:
             self.problems.append(Diagnostic("MS008", "`functions` must be a map of named functions", tree.span))
             return
         for name, block in tree.entries.items():
+            if isinstance(block, Map) and "type" in block.entries:
+                component = self._plugin("udf", f"function `{name}`", block, tree.keys[name])
+                if component is None:
+                    self.broken_functions.add(name)
+                else:
+                    yield udf_function(name, component, tree.keys[name])
+                continue
             full = block if isinstance(block, Map) else Map({"function": block}, {"function": tree.keys[name]}, block.span)
             found = self._validate(FunctionOptions, plain(full), full, f"function `{name}`", [FunctionOptions], tree.keys[name])
             if found is None or found.left_out:
                 self.broken_functions.add(name)
             else:
                 yield UserFunction(name, found.options, tree.keys[name])
+
+    def side_outputs(self, tree: Tree | None) -> Iterator[SideOutputNode]:
+        """What sees the rows of sources, by name."""
+        if tree is None or (isinstance(tree, Scalar) and tree.value is None):
+            return
+        if not isinstance(tree, Map):
+            self.problems.append(Diagnostic("MS008", "`side_outputs` must be a map of named side outputs", tree.span))
+            return
+        for name, block in tree.entries.items():
+            if not isinstance(block, Map):
+                self.problems.append(Diagnostic("MS008", f"side output `{name}` must be a map with a `type`", block.span))
+                continue
+            given = block.entries.get("from")
+            names = [each for each in (given.items if isinstance(given, Items) else (given,)) if isinstance(each, Scalar)]
+            rest = {key: child for key, child in block.entries.items() if key != "from"}
+            component = self._plugin("side_output", f"side output `{name}`", replace(block, entries=rest), tree.keys[name])
+            if component is not None:
+                spans = {str(each.value): each.span for each in names}
+                yield SideOutputNode(name, component, tuple(spans), tree.keys[name], spans)
+
+    def _plugin(self, kind: PluginKind, what: str, block: Map, span: Span) -> Any | None:
+        """A plugin that is no node, with its options."""
+        model = self._class(kind, what, block, span)
+        if model is None:
+            return None
+        values = {name: value for name, value in plain(block).items() if name != "type"}
+        try:
+            return model.model_validate(values)
+        except ValidationError as error:
+            self.problems += [_at_node_name(finding, span) for finding in diagnose(error, block, what, [model])]
+            return None
 
     def _node(self, kind: Kind, name: str, block: Tree, span: Span) -> AnyNode | None:
         what = f"{kind} `{name}`"
@@ -109,15 +148,22 @@ class NodeBuilder:
         merged = overlay(below, block)
         return replace(merged, span=block.span) if isinstance(merged, Map) else block
 
-    def _class(self, kind: Kind, what: str, block: Map, span: Span) -> type[Component] | None:
+    def _class(self, kind: PluginKind, what: str, block: Map, span: Span) -> Any | None:
         if "type" not in block.entries:
             self.problems.append(Diagnostic("MS007", f"{what} needs a `type`", span, help=nearest("", self.registry.types(kind))))
             return None
         type_name = str(plain(block.entries["type"]))
-        model: type[Component] | None = self.registry.find(kind, type_name)
+        try:
+            model = self.registry.find(kind, type_name)
+        except MillstreamError as error:
+            place = block.entries["type"].span
+            self.problems += [replace(found, span=place, detail=_with_place(found)) for found in error.diagnostics]
+            return None
         if model is None:
             help_ = nearest(type_name, self.registry.types(kind))
-            self.problems.append(Diagnostic("MS010", f"unknown {kind} type `{type_name}`", block.entries["type"].span, help=help_))
+            self.problems.append(
+                Diagnostic("MS010", f"unknown {kind.replace('_', ' ')} type `{type_name}`", block.entries["type"].span, help=help_)
+            )
         return model
 
     def _with_type(self, block: Map, what: str) -> Map:
@@ -190,6 +236,13 @@ def _at_node_name(finding: Diagnostic, span: Span) -> Diagnostic:
     return (
         Diagnostic(finding.code, finding.message, span, finding.level, finding.detail, finding.help) if finding.code == "MS007" else finding
     )
+
+
+def _with_place(found: Diagnostic) -> str:
+    """The detail of a plugin's mistake, with its place in the plugin: the finding is shown where the pipeline names the plugin."""
+    if found.span is None:
+        return found.detail
+    return f"{found.span.file}:{found.span.line}:{found.span.column}: {found.span.text.strip()}"
 
 
 def _inputs(block: Tree) -> list[Scalar]:

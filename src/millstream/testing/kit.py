@@ -59,7 +59,9 @@ def run(
     nodes += [make_node(f"{name}.observed", sink, (name,)) for name, sink in taps.items()]
     with tempfile.TemporaryDirectory(prefix="millstream-test-") as folder:
         settings = Settings(checkpoint=folder)
-        report = SparkEngine(spark or session()).run(replace(topology, nodes=tuple(nodes), settings=settings, tests=()), RunOptions())
+        report = SparkEngine(spark or session()).run(
+            replace(topology, nodes=tuple(nodes), settings=settings, tests=(), side_outputs=()), RunOptions()
+        )
     if report.state == "stopped":
         raise KeyboardInterrupt  # a part of the rows would look like a result
     return {name: sink.rows() for name, sink in (sinks | taps).items()}

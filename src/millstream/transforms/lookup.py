@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import pyarrow as pa
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from millstream.errors import nearest
 from millstream.lookups.options import TableCache, TablePlace, place_of, place_problems
@@ -36,7 +36,9 @@ def _as_word(value: Any) -> Any:
     return "null" if value is None else value
 
 
-Selection = Annotated[dict[str, str], BeforeValidator(_as_map)]
+_TEXT: dict[str, Any] = {"type": "string"}
+_SHAPES: dict[str, Any] = {"anyOf": [_TEXT, {"type": "array", "items": _TEXT}, {"type": "object", "additionalProperties": _TEXT}]}
+Selection = Annotated[dict[str, str], BeforeValidator(_as_map), WithJsonSchema(_SHAPES)]
 OnMissing = Annotated[Literal["null", "fail", "drop"] | DeadLetter, BeforeValidator(_as_word)]
 
 

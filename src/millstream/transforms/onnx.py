@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import pyarrow as pa
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from millstream.errors import Diagnostic, RunError, SetupError, nearest
 from millstream.jvm.pickling import by_value
@@ -44,8 +44,18 @@ def _as_map(value: Any) -> Any:
     return {name: name for name in names} if isinstance(names, list | tuple) else names
 
 
-Inputs = Annotated[dict[str, Annotated[tuple[str, ...], Field(min_length=1)]], BeforeValidator(_as_maps)]
-Outputs = Annotated[dict[str, str], BeforeValidator(_as_map)]
+_TEXT: dict[str, Any] = {"type": "string"}
+_TEXTS: dict[str, Any] = {"type": "array", "items": _TEXT, "minItems": 1}
+Inputs = Annotated[
+    dict[str, Annotated[tuple[str, ...], Field(min_length=1)]],
+    BeforeValidator(_as_maps),
+    WithJsonSchema({"type": "object", "additionalProperties": {"anyOf": [_TEXT, _TEXTS]}}),
+]
+Outputs = Annotated[
+    dict[str, str],
+    BeforeValidator(_as_map),
+    WithJsonSchema({"anyOf": [_TEXT, _TEXTS, {"type": "object", "additionalProperties": _TEXT, "minProperties": 1}]}),
+]
 
 
 class Onnx(Transform):

@@ -289,13 +289,21 @@ class EpochFrames:
         return [*self._path(node), *self._plan.streamed]
 
     def _is_expensive(self, node: AnyNode) -> bool:
-        return self._plan.stateful or any(step.expensive or calls_of(step, self._plan.functions) for step in self._above(node))
+        above = self._above(node)
+        return self._plan.stateful or any(
+            step.expensive or self._lowering.is_observed(step) or calls_of(step, self._plan.functions) for step in above
+        )
 
     def _is_repeatable(self, node: AnyNode) -> bool:
         if self._plan.stateful:
             return False
-        foreign = [step for step in self._above(node) if functions_of(step.component) or calls_of(step, self._plan.functions)]
-        return not foreign and not self._varies(node)
+        return not any(map(self._is_foreign, self._above(node))) and not self._varies(node)
+
+    def _is_foreign(self, step: AnyNode) -> bool:
+        """Whether a node runs code of somebody else."""
+        plugin = not type(step.component).__module__.startswith("millstream.")
+        calls = functions_of(step.component) or calls_of(step, self._plan.functions)
+        return plugin or bool(calls) or self._lowering.is_observed(step)
 
     def _must_hold(self, node: AnyNode) -> bool:
         """Whether a watched node's rows must be held. If they need not be, some of them are read again, which costs less."""

@@ -300,6 +300,8 @@ class EpochLoop:
         for name, count in passed_rows(plan, rows, frames.collapsed).items():
             self.recorder.add(name, "transform", rows_out=count)
         record_lookups(plan, self.lowering, self.recorder)
+        for name, counts in self.lowering.counters.take().items() if self.lowering.counters else ():
+            self.recorder.count(name, counts)
         if epoch.entry.flushes or (self.bounded and self._is_exhausted(epoch)):
             self.status.last_epoch = epoch.number
 

@@ -6,6 +6,8 @@ import re
 
 from millstream.engine.failures.scene import Scene
 from millstream.errors import Diagnostic, Span
+from millstream.plan.components.arrow_sink import ArrowSink
+from millstream.plan.components.arrow_transform import ArrowTransform
 from millstream.plan.functions import FunctionRef
 from millstream.plan.nodes import AnyNode, TransformNode
 from millstream.sql.check.calls import mentions
@@ -85,15 +87,21 @@ def function_of_node(text: str, scene: Scene) -> Diagnostic | None:
     at_key = f"key: {key[1]}" if key else ""
     if wrong := marks.find(marks.WRONG_SCHEMA, text):
         option = "output" if node and node.component.type == "process" else "schema"
-        help_ = f"let {_function(node)} return what is declared, or correct `{option}`" + (f"; {_ON_ERROR}" if _VALUE in text else "")
+        declared = f"let {_function(node)} return what is declared, or correct `{option}`"
+        if node is not None and isinstance(node.component, ArrowTransform):
+            declared = f"let `process` of plugin `{node.component.type}` return the columns that `output_schema` declares"
+        help_ = declared + (f"; {_ON_ERROR}" if _VALUE in text else "")
         return Diagnostic("MS064", f"`{name}`: {wrong[1].strip()}", place, detail=at_key, help=help_, node=name)
     for kind, (code, help_) in _KEYED.items():
         if found := marks.find(kind, text):
             return Diagnostic(code, f"`{name}`: {found[1].strip()}", place, detail=_user_frame(text), help=help_, node=name)
     detail = "\n".join(part for part in (at_key, _user_frame(text)) if part)
     raised = _exception_line(text, mark.start())
-    help_ = _correct(text) + ("" if is_mistake(raised) else f"; if rows are at fault, {_ON_ERROR}")
-    return Diagnostic("MS063", f"the function of `{name}` raised {raised}", place, detail=detail, help=help_, node=name)
+    isolates = node is not None and node.kind == "transform"
+    help_ = _correct(text) + (f"; if rows are at fault, {_ON_ERROR}" if isolates and not is_mistake(raised) else "")
+    plugin = node is None or isinstance(node.component, ArrowTransform | ArrowSink)  # side outputs are no nodes
+    called = f"the plugin of `{name}`" if plugin else f"the function of `{name}`"
+    return Diagnostic("MS063", f"{called} raised {raised}", place, detail=detail, help=help_, node=name)
 
 
 def unstarted_worker(text: str, scene: Scene) -> Diagnostic | None:
@@ -106,10 +114,12 @@ def unstarted_worker(text: str, scene: Scene) -> Diagnostic | None:
 def dead_worker(text: str, scene: Scene) -> Diagnostic | None:
     if "Python worker exited unexpectedly" not in text:
         return None
-    python = [node for node in scene.nodes if node.component.type in {"python", "process", "script"}]
+    plugins = [node for node in scene.nodes if isinstance(node.component, ArrowTransform | ArrowSink)]
+    python = [*(node for node in scene.nodes if node.component.type in {"python", "process", "script", "onnx"}), *plugins]
     only = python[0] if len(python) == 1 else None
     name = f" of `{only.name}`" if only else ""
-    help_ = "the system may have killed it for its memory use: set a smaller `batch_size`"
+    smaller = "set a smaller `batch_size`" if not plugins else "let sources read less in an epoch, or the plugin keep less"
+    help_ = f"the system may have killed it for its memory use: {smaller}"
     message = f"the Python worker{name} died while it processed a batch"
     return Diagnostic("MS065", message, scene.place(only, "function"), help=help_, node=only.name if only else "")
 

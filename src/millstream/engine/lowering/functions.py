@@ -19,6 +19,7 @@ from pyspark.sql.pandas.types import from_arrow_type, to_arrow_type
 from millstream.errors import Diagnostic, RunError
 from millstream.jvm.pickling import by_value
 from millstream.plan.declarations import Resolved, UserFunction
+from millstream.registry.loading import own_modules
 from millstream.sql.catalyst.user_aggregates import PREFIX
 from millstream.worker import udf
 
@@ -45,7 +46,9 @@ def functions_registered(
 def register(spark: SparkSession, functions: tuple[UserFunction, ...], directory: Path, hidden: tuple[str, ...] = ()) -> None:
     """Register the functions in a session and replace others of the same names. `hidden`: secrets that must not appear in their errors."""
     for used in functions:
-        _register(spark, used.resolve(directory), directory, hidden)
+        packages = own_modules(type(used.plugin)) if used.plugin is not None else []
+        with by_value(*packages):
+            _register(spark, used.resolve(directory), directory, hidden)
 
 
 def _register(spark: SparkSession, function: Resolved, directory: Path, hidden: tuple[str, ...]) -> None:

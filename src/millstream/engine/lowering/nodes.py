@@ -6,7 +6,7 @@ the column `REJECT`. Below the root every node that isolates rejects has that co
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial, reduce
@@ -25,8 +25,10 @@ from millstream.engine.incremental.arrivals import Feed, arrivals
 from millstream.engine.incremental.growth import Growth, growth_of
 from millstream.engine.incremental.maintenance import Maintenance
 from millstream.engine.incremental.relations import Refused
+from millstream.engine.lowering.counters import Counters
 from millstream.engine.lowering.event_time import watermark_id, with_event_time, with_watermark
 from millstream.engine.lowering.runs import NodeRuns
+from millstream.engine.lowering.side_outputs import observed
 from millstream.engine.lowering.traces import Taps, with_traces
 from millstream.errors import Diagnostic, NoKeyError, PlanMismatchError, RunError
 from millstream.plan.changelog import op_of
@@ -47,6 +49,7 @@ from millstream.plan.cutting import QueryPlan, ttl_of
 from millstream.plan.declarations import UserFunction
 from millstream.plan.document import node_document
 from millstream.plan.nodes import AnyNode, SinkNode, SourceNode, StreamNode, TransformNode
+from millstream.plan.side_outputs import SideOutputNode
 from millstream.plan.tracing import TRACED
 from millstream.sql.analysed import plans
 from millstream.sql.analysed.changelogs import find_multiplying_step, key_in_result
@@ -56,10 +59,15 @@ from millstream.sql.check.changelog import names_op
 from millstream.sql.check.query import reads_clock
 from millstream.sql.check.whole_rows import sees_whole_rows
 from millstream.store.protocol import Namespace, Store
+from millstream.worker.plugin_tasks import Metrics, NoMetrics
 
 _NO_TIME = "1970-01-01 00:00:00.000000"
 """The clock of an epoch that does not run."""
 REJECT_TYPE = "struct<node: string, raw: string, error: string>"
+
+
+def _never() -> bool:
+    return False
 
 
 @dataclass(frozen=True)
@@ -97,6 +105,12 @@ class Lowering:
     """What notes that traced records pass a node, if somebody wants to know."""
     traced: dict[str, bool] = field(default_factory=dict)
     """Node → whether its rows have a trace context, for the nodes built so far."""
+    side_outputs: tuple[SideOutputNode, ...] = ()
+    """What sees the rows of sources."""
+    counters: Counters | None = None
+    """The counters of plugins; None where no run is going on."""
+    is_stopping: Callable[[], bool] = _never
+    """Whether the run has been asked to stop."""
 
     def build_stream(self, plan: QueryPlan) -> Stream:
         """The streaming frame of a query, from which Spark makes epochs."""
@@ -312,7 +326,8 @@ class Lowering:
         watched: bool = False,
     ) -> DataFrame:
         if isinstance(node, SourceNode):
-            read = self.source(node).read(spark)
+            watching = [(each, self.metrics(each.name)) for each in self.side_outputs]
+            read = observed(self.source(node).read(spark), node, watching, self.directory, self.hidden)
             self._set_key(node, self.source_key(node), read)
             self.traced[node.name] = node.options.telemetry.trace is not None
             return with_event_time(with_traces(read, node, self.checkpoint.pipeline, self.taps), node, clock, watched)
@@ -380,7 +395,16 @@ class Lowering:
             find_table=lambda name: self.transform(self.runs.tables[name]),
             hidden=self.hidden,
             store=Namespace(self.store, node.name) if self.store else None,
+            metrics=self.metrics(node.name),
+            is_stopping=self.is_stopping,
         )
+
+    def is_observed(self, node: AnyNode) -> bool:
+        """Whether a side output sees the rows of a node: to compute them twice would show them twice."""
+        return isinstance(node, SourceNode) and any(each.sees(node.name) for each in self.side_outputs)
+
+    def metrics(self, node: str) -> Metrics:
+        return self.counters.of(node) if self.counters else NoMetrics()
 
     def source_key(self, node: SourceNode) -> tuple[str, ...]:
         """The key of a source: declared, or known to its system."""

@@ -15,6 +15,7 @@ from millstream.checkpoint.layout import Checkpoint
 from millstream.checkpoint.repair import remove_unfinished
 from millstream.checkpoint.store import open_store
 from millstream.engine.failures import Translator
+from millstream.engine.lowering.counters import Counters
 from millstream.engine.lowering.functions import functions_registered
 from millstream.engine.lowering.nodes import Lowering
 from millstream.engine.lowering.runs import NodeRuns
@@ -61,6 +62,7 @@ class Execution:
         self._recorder, self._options = recorder, options
         self._stopping = Stopping(options.stop)
         self._redact = Redactor(secrets_of(topology))
+        self._counters = Counters(spark)
         hush()
 
     def run(self, plans: list[QueryPlan]) -> None:
@@ -101,6 +103,7 @@ class Execution:
 
     def _close(self) -> None:
         """Report the last offsets and close the run objects. A failure here does not hide the failure of the run."""
+        self._counters.close()
         failed: list[tuple[str, Exception]] = []
         try:
             if self._source_commits is not None:
@@ -133,6 +136,9 @@ class Execution:
             self._store,
             real_time=isinstance(topology.settings.trigger, RealTime),
             dry=self._options.private,
+            side_outputs=topology.side_outputs if not self._options.private else (),
+            counters=self._counters,
+            is_stopping=self._stopping.is_set,
         )
         self._source_commits = SourceCommits(
             topology,

@@ -6,11 +6,13 @@ as options that a plan could print.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from millstream.jvm.arrow_source import ArrowReader, arrow_frame
+from millstream.jvm.arrow_source import ArrowReader, Offset, arrow_frame
 from millstream.plan.components.component import REJECT
 from millstream.plan.components.context import NodeContext
 from millstream.plan.components.source import Source, SourceRun
@@ -20,14 +22,20 @@ if TYPE_CHECKING:
 
 
 class ArrowSource(Source):
-    """A source whose rows are Arrow batches: it implements `output` and `reader`."""
+    """A source whose rows are Arrow batches: it implements `output` and `reader`, and `commit` if its system must know what is done."""
 
     def reader(self, context: NodeContext) -> ArrowReader:
         """The reader for one run."""
         raise NotImplementedError
 
+    def commit(self, offset: Offset, context: NodeContext) -> None:
+        """All rows up to the offset are committed: delete messages, or store the offset in the system. Called on the driver, in a thread
+        of its own; a failure is noted, and this offset or a later one is reported again.
+        """
+
     def open(self, context: NodeContext) -> ArrowSourceRun:
-        return ArrowSourceRun(self, context)
+        overridden = type(self).commit is not ArrowSource.commit
+        return CommittingSourceRun(self, context) if overridden else ArrowSourceRun(self, context)
 
     @property
     def single_epoch(self) -> bool:
@@ -52,3 +60,26 @@ class ArrowSourceRun(SourceRun):
         reader, schema = self.open_reader(spark)
         frame = arrow_frame(spark, reader, schema, self.context.name, self.context.directory)
         return frame.selectExpr("*", f"CAST(NULL AS struct<raw: string, error: string>) AS {REJECT}") if self.context.isolate else frame
+
+
+class CommittingSourceRun(ArrowSourceRun):
+    """Tells the source what is committed."""
+
+    def common_offset(self, several: Sequence[Any]) -> Offset | None:
+        """The offset that all queries have reached: the smallest, number by number; None where offsets have no order."""
+        offsets = [parse_offset(each) for each in several]
+        first = offsets[0]
+        if all(each == first for each in offsets):
+            return first
+        if any(each.keys() != first.keys() for each in offsets) or not all(isinstance(n, int) for each in offsets for n in each.values()):
+            return None
+        return {name: min(each[name] for each in offsets) for name in first}
+
+    def on_commit(self, spark: SparkSession, offset: Any) -> None:
+        self.arrow_source.commit(parse_offset(offset), self.context)
+
+
+def parse_offset(offset: Any) -> Offset:
+    """An offset as the reader made it: Spark's log has it as text."""
+    found: Offset = json.loads(offset) if isinstance(offset, str) else offset
+    return found

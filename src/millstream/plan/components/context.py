@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from millstream.store.protocol import Namespace
+from millstream.worker.plugin_tasks import Metrics, NoMetrics
 
 if TYPE_CHECKING:
     from millstream.clients.storage import Storage
@@ -26,6 +28,10 @@ def _no_tables(name: str) -> TransformRun:
 
 def _no_record(text: str) -> None:
     return None
+
+
+def _never() -> bool:
+    return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +74,15 @@ class NodeContext:
     """Called with each SQL text that the node passes to Spark, so that a failure can be reported at this node."""
     find_table: Callable[[str], TransformRun] = field(default=_no_tables, repr=False, compare=False)
     """Dynamic table → its run."""
+    metrics: Metrics = field(default_factory=NoMetrics, repr=False, compare=False)
+    """Counters of the node, which the report and the inspector show."""
+    is_stopping: Callable[[], bool] = field(default=_never, repr=False, compare=False)
+    """Whether the run has been asked to stop. A loop that waits for something asks this."""
+
+    @property
+    def logger(self) -> logging.Logger:
+        """Writes to stderr under the node's name."""
+        return logging.getLogger(f"millstream.{self.name}")
 
     @property
     def primary_key(self) -> tuple[str, ...]:

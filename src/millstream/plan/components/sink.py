@@ -77,6 +77,7 @@ def rolled_back(epoch: Epoch, now: str = ", but no longer does") -> Diagnostic:
 class Sink(Component):
     """The options of a sink."""
 
+    plugin_kind: ClassVar[str] = "sink"
     best: ClassVar[Guarantee] = "exactly_once"
     """The strongest guarantee that it supports."""
     commit_method: ClassVar[str] = ""

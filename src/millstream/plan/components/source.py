@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 class Source(Component):
     """The options of a source."""
 
+    plugin_kind: ClassVar[str] = "source"
     readable_as_table: ClassVar[bool] = False
     """Whether its run object has `ReadsAsTable`, so that a join can read it as a table."""
     keyless: ClassVar[bool] = False

@@ -33,6 +33,7 @@ ONCE = "its result is returned once, since its sinks take no updates"
 class Transform(Component):
     """The options of a transform."""
 
+    plugin_kind: ClassVar[str] = "transform"
     arity: ClassVar[tuple[int, int | None]] = (1, 1)
     """How many inputs it takes: minimum, maximum."""
     expensive: ClassVar[bool] = False
