@@ -50,3 +50,15 @@ def total(path: Path) -> Path:
 def same(path: Path, kind: int) -> Path:
     """Returns what it gets."""
     return save(path, [helper.make_node("Identity", ["x"], ["y"])], [value("x", ["rows"], kind)], [value("y", ["rows"], kind)])
+
+
+def same_vector(path: Path, kind: int) -> Path:
+    """Returns the two values that it gets."""
+    return save(path, [helper.make_node("Identity", ["x"], ["y"])], [value("x", ["rows", 2], kind)], [value("y", ["rows", 2], kind)])
+
+
+def place(path: Path) -> Path:
+    """The value at a place of a table of three; it fails at other places."""
+    table = helper.make_tensor("table", FLOAT, [3], [10.0, 20.0, 30.0])
+    node = helper.make_node("Gather", ["table", "id"], ["value"])
+    return save(path, [node], [value("id", ["rows"], TensorProto.INT64)], [value("value", ["rows"])], (table,))

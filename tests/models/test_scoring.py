@@ -15,7 +15,7 @@ from onnx import TensorProto
 from tests.models import making
 
 from millstream.transforms.onnx import Onnx
-from millstream.worker.models import ModelError
+from millstream.worker.models import ModelError, kept_model
 from millstream.worker.scoring import ModelRunner
 
 
@@ -34,7 +34,7 @@ class Sent:
 
 def runner_of(batch: pa.RecordBatch, directory: Path, *, isolate: bool = True, op: str = "", **options: Any) -> ModelRunner:
     onnx = Onnx(**options)
-    model, scores = onnx.load(directory), tuple(onnx.scores())
+    model, scores = onnx.load(onnx.read(directory)), tuple(onnx.scores())
     assert not list(onnx.mismatches(model, batch.schema))
     kinds = [model.outputs[score.output].type if score.place is not None else model.outputs[score.output].column_type for score in scores]
     schema = pa.schema([pa.field(score.column, kind) for score, kind in zip(scores, kinds, strict=True)])
@@ -103,6 +103,43 @@ def test_a_number_that_the_model_cannot_hold_is_a_reject(tmp_path: Path) -> None
     rows = scored(pa.RecordBatch.from_pydict({"x": [1, 2**31, -5]}), tmp_path, model="m.onnx", outputs=["y"])
     assert [row["y"] for row in rows] == [1, None, -5]
     assert errors(rows)[1] == "`x` is 2147483648, and the model takes int32"
+
+
+def test_a_vector_with_such_a_number_is_a_reject(tmp_path: Path) -> None:
+    making.same_vector(tmp_path / "m.onnx", TensorProto.INT32)
+    x = pa.array([[1, 2], [3, 2**40 + 7], None, [5, 6]], pa.list_(pa.int64()))
+    rows = scored(pa.RecordBatch.from_pydict({"x": x}), tmp_path, model="m.onnx", outputs=["y"])
+    assert [row["y"] for row in rows] == [[1, 2], None, None, [5, 6]]
+    assert errors(rows)[1] == "`x` is 1099511627783, and the model takes int32"
+
+
+def test_one_column_is_a_vector_of_one(tmp_path: Path) -> None:
+    making.total(tmp_path / "m.onnx")
+    batch = pa.RecordBatch.from_pydict({"a": [1.5, 2.5]})
+    rows = scored(batch, tmp_path, model="m.onnx", inputs={"x": "a"}, outputs=["sum", "same"])
+    assert [(row["sum"], row["same"]) for row in rows] == [(1.5, [1.5]), (2.5, [2.5])]
+
+
+def test_a_row_on_which_the_model_fails_is_a_reject(tmp_path: Path) -> None:
+    making.place(tmp_path / "m.onnx")
+    batch = pa.RecordBatch.from_pydict({"id": [0, 2, 99, 1, -50]})
+    rows = scored(batch, tmp_path, model="m.onnx", outputs=["value"])
+    assert [row["value"] for row in rows] == [10.0, 30.0, None, 20.0, None]
+    assert [error is not None and error.startswith("the model failed: ") for error in errors(rows)] == [False, False, True, False, True]
+    with pytest.raises(ModelError, match="MS210 scored model: the model failed"):
+        scored(batch, tmp_path, isolate=False, model="m.onnx", outputs=["value"])
+
+
+def test_few_models_are_kept(tmp_path: Path) -> None:
+    read: list[str] = []
+    making.linear(tmp_path / "m.onnx")
+
+    def load(name: str) -> None:
+        kept_model(name, 1, lambda: read.append(name) or (tmp_path / "m.onnx").read_bytes())  # type: ignore[func-returns-value]
+
+    for name in ("a", "b", "a", "c", "d", "a", "e", "a", "b"):
+        load(name)
+    assert read == ["a", "b", "c", "d", "e", "b"], "the one that was used last stays"
 
 
 def test_vectors_of_several_lengths_come_back_in_their_order(tmp_path: Path) -> None:

@@ -19,8 +19,8 @@ MODELS: dict[str, Code] = {
     ),
     "MS212": Code(
         "a row cannot be scored",
-        "A column of the input is null, a vector has another length than the model takes, a number does not fit into the input's type, or "
-        "the result is not a number (NaN).",
+        "A column of the input is null, a vector has another length than the model takes, a number does not fit into the input's type, the "
+        "model fails on the row, or the result is not a number (NaN).",
         "`on_error: drop` leaves such rows out, `on_error: {dead_letter: SINK}` keeps them. `coalesce(amount, 0)` in a node above gives a "
         "null a value; a model that knows missing values takes `coalesce(amount, double('NaN'))`.",
     ),

@@ -105,7 +105,7 @@ class Onnx(Transform):
         if find_spec("onnxruntime") is None and (directory / self.model).is_file():
             return [*found, Problem("MS045", "the model is not looked at without the package `onnxruntime`", "model", _HELP, "warning")]
         try:
-            model = self.load(directory)
+            model = self.load(self.read(directory))
         except (RunError, SetupError) as error:
             return [*found, *(Problem(each.code, each.message, "model", each.help) for each in error.diagnostics)]
         return [*found, *self.mismatches(model, schema)]
@@ -130,9 +130,8 @@ class Onnx(Transform):
             place = _PLACE.fullmatch(output)
             yield Score(column, place[1] if place else output, int(place[2]) if place else None)
 
-    def load(self, directory: Path) -> Model:
+    def load(self, content: bytes) -> Model:
         """The model, loaded here."""
-        content = self.read(directory)
         if find_spec("onnxruntime") is None:
             raise SetupError(Diagnostic("MS045", "a model needs the package `onnxruntime`", help=_HELP))
         try:
@@ -221,7 +220,7 @@ class OnnxRun(TransformRun):
     @cached_property
     def _model(self) -> tuple[Model, bytes, str]:
         content = self.onnx.read(self.context.directory)
-        return self.onnx.load(self.context.directory), content, hashlib.sha256(content).hexdigest()
+        return self.onnx.load(content), content, hashlib.sha256(content).hexdigest()
 
     def _require_fit(self, model: Model, schema: pa.Schema) -> None:
         """A check knows the columns only where it knows their types."""

@@ -15,6 +15,8 @@ from typing import Any
 import pyarrow as pa
 
 _HOME = "_millstream_models"
+_MOST = 4
+"""Models that a process keeps."""
 _TYPES: dict[str, pa.DataType] = {
     "tensor(float)": pa.float32(),
     "tensor(double)": pa.float64(),
@@ -95,12 +97,14 @@ def load_model(content: bytes, threads: int) -> Model:
 
 
 def kept_model(digest: str, threads: int, read: Callable[[], bytes]) -> Model:
-    """The model of this process with a digest; `read` is called where it is not loaded yet."""
+    """The model of this process with a digest; `read` is called where it is not loaded yet. The last few models are kept."""
     home = sys.modules.setdefault(_HOME, ModuleType(_HOME))
     models: dict[tuple[str, int], Model] = vars(home).setdefault("models", {})
-    if (digest, threads) not in models:
-        models[digest, threads] = load_model(read(), threads)
-    return models[digest, threads]
+    model = models.pop((digest, threads), None) or load_model(read(), threads)
+    while len(models) >= _MOST:
+        del models[next(iter(models))]
+    models[digest, threads] = model
+    return model
 
 
 def _tensors(nodes: Any) -> dict[str, Tensor]:

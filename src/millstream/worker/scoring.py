@@ -26,6 +26,10 @@ Rows = dict[int, str]
 """Row → why it cannot be scored."""
 
 
+class CallError(ValueError):
+    """The model failed on a batch."""
+
+
 class Sent(Protocol):
     """What Spark has sent to all workers: the bytes of the model."""
 
@@ -66,12 +70,27 @@ class ModelRunner:
             model = kept_model(self.digest, self.threads, lambda: self.content.value)
             for batch in batches:
                 size = self.batch_size or max(1, batch.num_rows)
-                yield from (self._result(model, batch.slice(start, size)) for start in range(0, batch.num_rows, size))
+                for start in range(0, batch.num_rows, size):
+                    yield from self._results(model, batch.slice(start, size))
         finally:
             forget_archives()
 
+    def _results(self, model: Model, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """The batch with its scores. Where the model itself fails on some row, the batch is halved until that row is found."""
+        try:
+            yield self._result(model, batch)
+        except CallError as error:
+            if not self.isolate:
+                raise ModelError(f"{marks.refusal('MS210', self.node, 'model')}{error}") from None
+            if batch.num_rows == 1:
+                yield self._with_scores(batch, [pa.nulls(1, field.type) for field in self.schema], {0: str(error)})
+                return
+            half = batch.num_rows // 2
+            yield from self._results(model, batch.slice(0, half))
+            yield from self._results(model, batch.slice(half))
+
     def _result(self, model: Model, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The batch with its scores."""
+        """The batch with its scores, in one call of the model."""
         left_out = self._deletes_without_input(batch)
         bad = {row: reason for row, reason in self._unusable(model, batch).items() if row not in left_out}
         if left_out or bad:
@@ -85,6 +104,9 @@ class ModelRunner:
             raise ModelError(f"{marks.refusal(ROW, self.node, 'inputs')}{bad[row]}, in the row {self._text(batch, row)}")
         if left_out or bad:
             found = _at_places(found, scored, bad, batch.num_rows)
+        return self._with_scores(batch, found, bad)
+
+    def _with_scores(self, batch: pa.RecordBatch, found: list[pa.Array], bad: Rows) -> pa.RecordBatch:
         columns, names = [*batch.columns, *found], [*batch.schema.names, *self.schema.names]
         if self.isolate:
             columns.append(self._rejects(batch, bad))
@@ -112,7 +134,7 @@ class ModelRunner:
         lengths = [
             pc.list_value_length(rows.column(columns[0])).to_numpy()
             for name, columns in self.inputs
-            if model.inputs[name].width is None and len(columns) == 1
+            if model.inputs[name].width is None and _is_list(rows.schema.field(columns[0]).type)
         ]
         if not lengths:
             return self._call(model, rows)
@@ -130,7 +152,7 @@ class ModelRunner:
             values = dict(zip(names, model.session.run(names, feed), strict=True))
         except Exception as error:  # noqa: BLE001 — the runtime's exceptions have no class in common
             said = hide(str(error).strip().splitlines()[0], self.hidden)
-            raise ModelError(f"{marks.refusal('MS210', self.node, 'model')}the model failed: {said}") from None
+            raise CallError(f"the model failed: {said}") from None
         return [self._column(score, values[score.output], rows.num_rows) for score in self.scores]
 
     def _column(self, score: Score, values: Any, rows: int) -> pa.Array:
@@ -171,9 +193,12 @@ def _at_places(found: list[pa.Array], scored: Any, bad: Rows, rows: int) -> list
 def _unusable_values(values: pa.Array, column: str, tensor: Tensor) -> Rows:
     """The rows of a column that an input cannot take."""
     bad = dict.fromkeys(_places(pc.is_null(values)), f"`{column}` is null, and the model needs a value") if values.null_count else {}
-    if not pa.types.is_list(values.type) and not pa.types.is_large_list(values.type):
+    if not _is_list(values.type):
         return _out_of_range(values, column, tensor) | bad
     inner = pc.list_flatten(values)
+    if outside := _out_of_range(inner, column, tensor):
+        rows = pc.list_parent_indices(values).take(pa.array(list(outside)))
+        bad = dict(zip(rows.to_pylist(), outside.values(), strict=True)) | bad
     if inner.null_count:
         holes = pc.list_parent_indices(values).filter(pc.is_null(inner))
         bad = dict.fromkeys(holes.to_pylist(), f"`{column}` contains a null, and the model needs a value") | bad
@@ -206,8 +231,7 @@ def _tensor(columns: list[pa.Array], tensor: Tensor) -> Any:
 
 
 def _numbers(column: pa.Array, kind: Any) -> Any:
-    nested = pa.types.is_list(column.type) or pa.types.is_large_list(column.type)
-    flat = pc.list_flatten(column) if nested else column
+    flat = pc.list_flatten(column) if _is_list(column.type) else column
     if pa.types.is_decimal(flat.type):
         flat = flat.cast(pa.float64())
     return flat.to_numpy(zero_copy_only=False).astype(kind, copy=False)
@@ -222,6 +246,10 @@ def _not_numbers(found: list[pa.Array], names: list[str]) -> Rows:
         rows = pc.list_parent_indices(column).filter(pc.is_nan(inner)) if inner is not column else pa.array(_places(pc.is_nan(column)))
         bad = dict.fromkeys(rows.to_pylist(), f"`{name}` is not a number") | bad
     return bad
+
+
+def _is_list(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind))
 
 
 def _places(mask: pa.Array) -> list[int]:
