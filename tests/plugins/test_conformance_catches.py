@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import re
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +61,76 @@ def test_a_sink_that_commits_twice_is_caught(tmp_path: Path) -> None:
     path = tmp_path / "numbers.db"
     failed = checks_failed(CommitsTwice(path=str(path)), schema=NUMBERS, read=lambda: numbers_in(path))
     assert failed == {"replay of an epoch", "ledger"}
+
+
+@millstream.plugin("defect.two_steps")
+class LedgerAfterwards(SqliteSink):
+    """Its rows are in one transaction, and its ledger in the next one."""
+
+    def commit(self, messages: Sequence[list[int]], epoch: Epoch, context: NodeContext) -> None:
+        with closing(self._open()) as database:
+            with database:
+                database.executemany("INSERT INTO numbers VALUES (?)", [(number,) for message in messages for number in message])
+            with database:
+                key = (epoch.query, epoch.sink, epoch.number, epoch.digest)
+                database.execute("INSERT OR REPLACE INTO ledger VALUES (?, ?, ?, ?)", key)
+
+
+@millstream.plugin("defect.part_by_part")
+class PartByPart(SqliteSink):
+    """It publishes each message in a transaction of its own, and the ledger with the last one."""
+
+    def commit(self, messages: Sequence[list[int]], epoch: Epoch, context: NodeContext) -> None:
+        for message in messages[:-1]:
+            with closing(self._open()) as database, database:
+                database.executemany("INSERT INTO numbers VALUES (?)", [(number,) for number in message])
+        super().commit(messages[-1:], epoch, context)
+
+
+@millstream.plugin("defect.ledger_first")
+class LedgerFirst(SqliteSink):
+    """It notes that it holds the epoch before it does."""
+
+    def commit(self, messages: Sequence[list[int]], epoch: Epoch, context: NodeContext) -> None:
+        super().commit([], epoch, context)
+        with closing(self._open()) as database, database:
+            database.executemany("INSERT INTO numbers VALUES (?)", [(number,) for message in messages for number in message])
+
+
+@pytest.mark.parametrize(("sink", "seen"), [(LedgerAfterwards, 12), (PartByPart, 9), (LedgerFirst, 0)])
+def test_a_sink_that_a_kill_inside_of_its_commit_makes_wrong_is_caught(sink: type[SqliteSink], seen: int, tmp_path: Path) -> None:
+    path = tmp_path / "numbers.db"
+    (found,) = conformance.findings(sink(path=str(path)), schema=NUMBERS, read=lambda: numbers_in(path))
+    assert found.check == "kill inside of the commit"
+    assert re.search(rf"before test_conformance_catches\.py:\d+.* readers see {seen} of its rows", found.reason)
+
+
+_lock = threading.Lock()
+
+
+@millstream.plugin("defect.none")
+class Locked(SqliteSink):
+    """Right, with a lock that a dead process would not hold."""
+
+    def commit(self, messages: Sequence[list[int]], epoch: Epoch, context: NodeContext) -> None:
+        with _lock:
+            super().commit(messages, epoch, context)
+
+
+def test_a_lock_in_a_right_sink_outlives_no_kill(tmp_path: Path) -> None:
+    path = tmp_path / "numbers.db"
+    conformance.verify(Locked(path=str(path)), schema=NUMBERS, read=lambda: numbers_in(path))
+
+
+def test_nothing_is_left_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, folders = tmp_path / "numbers.db", tmp_path / "temporary"
+    folders.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folders))
+    traced = sys.gettrace()
+    conformance.verify(SqliteSink(path=str(path)), schema=NUMBERS, read=lambda: numbers_in(path))
+    conformance.verify(Numbers(folder=str(tmp_path), total=9))
+    assert list(folders.iterdir()) == []
+    assert sys.gettrace() is traced
 
 
 @millstream.plugin("defect.eager_sink")

@@ -45,10 +45,10 @@ class WithLedger(Plain):
         return None
 
 
-def test_the_guarantee_follows_from_the_ledger() -> None:
+def test_the_guarantee_follows_from_the_ledger(tmp_path: Path) -> None:
     assert (Plain.best, Plain.holds_ledger, WithLedger.best, WithLedger.holds_ledger) == ("at_least_once", False, "exactly_once", True)
-    assert isinstance(WithLedger().open(make_context()), KeepsLedger)
-    assert not isinstance(Plain().open(make_context()), KeepsLedger)
+    assert isinstance(WithLedger().open(make_context(tmp_path)), KeepsLedger)
+    assert not isinstance(Plain().open(make_context(tmp_path)), KeepsLedger)
 
 
 def test_a_commit_that_may_be_repeated_conforms(tmp_path: Path) -> None:

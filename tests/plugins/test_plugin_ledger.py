@@ -19,7 +19,7 @@ EPOCH = Epoch("query", "sink", 0, "digest", "")
 
 @pytest.fixture
 def sink(tmp_path: Path) -> ArrowSinkRun:
-    return SqliteSink(path=str(tmp_path / "out.db")).open(make_context())
+    return SqliteSink(path=str(tmp_path / "out.db")).open(make_context(tmp_path))
 
 
 def commit(sink: ArrowSinkRun, number: int, before: LedgerEntry | None = None) -> None:

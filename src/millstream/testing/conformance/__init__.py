@@ -10,6 +10,8 @@ middle.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pyarrow as pa
@@ -40,18 +42,19 @@ def verify(plugin: Any, *, schema: pa.Schema | None = None, read: Read | None = 
 
 def findings(plugin: Any, *, schema: pa.Schema | None = None, read: Read | None = None) -> list[Finding]:
     """The same, as a list."""
-    return run_checks([*options.checks(plugin), *_own_checks(plugin, schema, read)])
+    with TemporaryDirectory(prefix="millstream-conformance-", ignore_cleanup_errors=True) as folder:  # a check that hangs may still write
+        return run_checks([*options.checks(plugin), *_own_checks(plugin, schema, read, Path(folder))])
 
 
-def _own_checks(plugin: Any, schema: pa.Schema | None, read: Read | None) -> Iterator[Check]:
+def _own_checks(plugin: Any, schema: pa.Schema | None, read: Read | None, folder: Path) -> Iterator[Check]:
     if isinstance(plugin, ArrowSource):
-        yield from sources.checks(plugin)
+        yield from sources.checks(plugin, folder)
     elif isinstance(plugin, ArrowTransform):
         yield from transforms.checks(plugin, schema)
     elif isinstance(plugin, ArrowSink):
         if read is None:
             raise TypeError("the checks of a sink need `read`, which returns the rows that readers of the target see")
-        yield from sinks.checks(plugin, schema, read)
+        yield from sinks.checks(plugin, schema, read, folder)
     elif isinstance(plugin, Udf):
         yield from functions.udf_checks(plugin, schema)
     elif isinstance(plugin, Preprocessor):

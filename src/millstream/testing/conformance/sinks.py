@@ -6,36 +6,42 @@
 from __future__ import annotations
 
 import pickle
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from millstream.plan.components.arrow_sink import ArrowSink
 from millstream.plan.components.sink import Epoch
-from millstream.testing.conformance.promises import Check
+from millstream.testing.conformance import kills
+from millstream.testing.conformance.promises import PATIENCE, Check
 from millstream.testing.conformance.surroundings import NODE, batch_of, every_type, make_context, on_worker
 from millstream.worker.plugin_runners import MESSAGES, SinkWriter
 from millstream.worker.plugin_tasks import WriteTask
 
 
-def checks(sink: ArrowSink, schema: pa.Schema | None, read: Callable[[], Sequence[Any]]) -> Iterator[Check]:
+def checks(sink: ArrowSink, schema: pa.Schema | None, read: Callable[[], Sequence[Any]], folder: Path) -> Iterator[Check]:
     columns = schema if schema is not None else every_type()
     exact = sink.best == "exactly_once"
 
+    def life() -> _Crashing:
+        return _Crashing(sink, columns, folder)
+
     def empty() -> str:
-        before, run = len(read()), _Crashing(sink, columns)
+        before, run = len(read()), life()
         run.write_epoch(0, [])
         return _counted(read, before, "an epoch without rows was committed")
 
     def types() -> str:
-        before, run = len(read()), _Crashing(sink, columns)
+        before, run = len(read()), life()
         run.write_epoch(1, [0])
         return _counted(read, before + 3, "an epoch with three rows was committed")
 
     def visible() -> str:
-        before, run = len(read()), _Crashing(sink, columns)
+        before, run = len(read()), life()
         messages = run.stage(2, [3, 6])
         wrong = _counted(read, before, "rows were staged and not committed")
         if not wrong:
@@ -46,20 +52,20 @@ def checks(sink: ArrowSink, schema: pa.Schema | None, read: Callable[[], Sequenc
     def replay() -> str:
         """The process dies after the commit, before the checkpoint has noted it."""
         before = len(read())
-        _Crashing(sink, columns).write_epoch(3, [9])
-        _Crashing(sink, columns).write_epoch(3, [9])
+        life().write_epoch(3, [9])
+        life().write_epoch(3, [9])
         return _counted(read, before + 3, "an epoch of three rows was committed and then repeated") if exact else ""
 
     def stopped() -> str:
-        before, first = len(read()), _Crashing(sink, columns)
+        before, first = len(read()), life()
         sink.abort(first.stage(4, [12]), first.epoch(4), first.context)
         wrong = _counted(read, before, "an epoch was staged and aborted")
         first.stage(4, [12])  # a kill: nobody aborts
-        _Crashing(sink, columns).write_epoch(4, [12])
+        life().write_epoch(4, [12])
         return wrong or _counted(read, before + 3, "an epoch was staged, aborted, staged, forgotten, and then committed")
 
     def own_ledger() -> str:
-        run = _Crashing(sink, columns)
+        run = life()
         run.write_epoch(5, [15])
         held = sink.held(run.epoch(5), run.context) if sink.holds_ledger else None
         if sink.holds_ledger and (held is None or (held.epoch, held.digest) != (5, run.epoch(5).digest)):
@@ -73,6 +79,24 @@ def checks(sink: ArrowSink, schema: pa.Schema | None, read: Callable[[], Sequenc
     yield Check("replay of an epoch", replay)
     yield Check("stop in the middle", stopped)
     yield Check("ledger", own_ledger)
+    yield Check("kill inside of the commit", lambda: _killed(life, read, exact))
+
+
+def _killed(life: Callable[[], _Crashing], read: Callable[[], Sequence[Any]], exact: bool) -> str:
+    """The process dies inside of `commit`, before each of its lines in turn, and the next one goes on."""
+    first, limit = life(), time.monotonic() + PATIENCE / 2
+    staged = first.stage(6, [18, 21])
+    for number, moment in enumerate(kills.moments(type(first.sink), lambda: first.commit(staged, 6)), 7):
+        if time.monotonic() > limit:  # the target is slow: the first moments have to do
+            break
+        before, parts = len(read()), [6 * number, 6 * number + 3]
+        life().write_epoch_until(number, parts, moment)
+        life().write_epoch(number, parts)
+        found = len(read()) - before
+        if found < 6 or (exact and found > 6):
+            when = f"the process died in `commit` before {moment}, and the epoch of 6 rows was written again where `held` did not name it"
+            return f"{when}: readers see {found} of its rows; publish the rows and the epoch's number in one transaction"
+    return ""
 
 
 @dataclass
@@ -81,9 +105,10 @@ class _Crashing:
 
     sink: ArrowSink
     schema: pa.Schema
+    folder: Path
 
     def __post_init__(self) -> None:
-        self.context = make_context()
+        self.context = make_context(self.folder)
         self.sink = self.sink.model_copy()
 
     def epoch(self, number: int) -> Epoch:
@@ -103,7 +128,15 @@ class _Crashing:
     def write_epoch(self, number: int, parts: Sequence[int]) -> None:
         held = self.sink.held(self.epoch(number), self.context) if self.sink.holds_ledger else None
         if held is None or held.epoch < number:
-            self.sink.commit(self.stage(number, parts), self.epoch(number), self.context)
+            self.commit(self.stage(number, parts), number)
+
+    def write_epoch_until(self, number: int, parts: Sequence[int], moment: kills.Moment) -> None:
+        """Die inside of the commit."""
+        messages = self.stage(number, parts)
+        kills.run_until(type(self.sink), moment, lambda: self.commit(messages, number))
+
+    def commit(self, messages: Sequence[Any], number: int) -> None:
+        self.sink.commit(messages, self.epoch(number), self.context)
 
 
 def _counted(read: Callable[[], Sequence[Any]], wanted: int, when: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -13,8 +14,8 @@ from millstream.testing.conformance.promises import Check, difference
 from millstream.testing.conformance.surroundings import make_context, sent
 
 
-def checks(source: ArrowSource) -> Iterator[Check]:
-    context = make_context()
+def checks(source: ArrowSource, folder: Path) -> Iterator[Check]:
+    context = make_context(folder)
 
     def reader() -> Any:
         return sent(source.reader(context), type(source))

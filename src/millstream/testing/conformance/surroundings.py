@@ -88,9 +88,11 @@ class Values:
         return None
 
 
-def make_context(name: str = NODE) -> NodeContext:
-    folder = tempfile.mkdtemp(prefix="millstream-conformance-")
-    return NodeContext(name, Path.cwd(), open_storage(folder), pipeline="conformance", store=Namespace(Values(), name))
+def make_context(folder: Path) -> NodeContext:
+    """A context whose storage is in the folder."""
+    return NodeContext(
+        NODE, Path.cwd(), open_storage(tempfile.mkdtemp(dir=folder)), pipeline="conformance", store=Namespace(Values(), NODE)
+    )
 
 
 def sent(value: Any, plugin: type) -> Any:
