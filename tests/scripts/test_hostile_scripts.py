@@ -211,3 +211,38 @@ def test_code_around_the_function_that_fails_is_the_end(results: Callable) -> No
 @pytest.mark.parametrize("memory", ["1MB", "16GB"])
 def test_memory_that_an_engine_cannot_have_is_brought_into_range(results: Callable, memory: str) -> None:
     assert len(results("(row) => row", ROWS, COLUMNS, memory=memory, isolate=False)) == 7
+
+
+LEAVING = """function invoke(row) { return row; }
+return {invoke, constants: []}; });
+globalThis.left = [typeof Deno, typeof Math.random, typeof fetch].join();
+(function () { function invoke(row) { return {t: globalThis.left}; }"""
+
+
+def test_a_text_does_not_leave_its_function(results: Callable) -> None:
+    """It would compile: it closes the function that stands around it, and opens another one."""
+    with pytest.raises(Exception, match="cannot be parsed"):
+        results(LEAVING, ROWS[:1], COLUMNS)
+
+
+def test_a_text_of_one_function_does_not_leave_it_either(results: Callable) -> None:
+    text = "(row) => row); return {invoke, constants: []}; }); globalThis.left = 1; (function () { const invoke = ((row) => row"
+    with pytest.raises(Exception, match="cannot be parsed"):
+        results(text, ROWS[:1], COLUMNS)
+
+
+def test_a_text_that_leaves_its_function_finds_the_sandbox_closed(runner: Callable) -> None:
+    """The second lock: here the text gets past the check."""
+    import dataclasses
+    import json
+
+    import pyarrow as pa
+
+    batch = pa.RecordBatch.from_pylist([{"t": "a"}], pa.schema([("t", pa.string())]))
+    prepared = runner("(row) => row", batch.schema, isolate=False)
+    open_ = "globalThis.left = 1; let found = [typeof Deno, typeof Math.random];"
+    source = open_ + "(function () { return {invoke: (row) => ({t: [...found, globalThis.left].join()}), constants: []}; })"
+    options = json.dumps({**json.loads(prepared.spec.options), "source": source})
+    changed = dataclasses.replace(prepared, spec=dataclasses.replace(prepared.spec, options=options))
+    (row,) = [row for result in changed.run([batch]) for row in result.to_pylist()]
+    assert row == {"t": "undefined,undefined,"}

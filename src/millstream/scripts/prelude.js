@@ -290,7 +290,6 @@ function describe(error) {
 
 function start(options, hooks) {
   const log = [];
-  const make = evaluate(options.source);
   const names = options.input.map((field) => stringify(field.n));
   const rowOf = evaluate(`(function (c, i) { return {${names.map((name, at) => `[${name}]: c[${at}][i]`)}}; })`);
   const types = options.output.map((field) => field.t);
@@ -304,6 +303,7 @@ function start(options, hooks) {
   const putFields = evaluate(putterCode(types, outNames))(own);
   const mayBePromise = !known.has("then");
   lock(options, log);
+  const make = evaluate(options.source);  // after the lock: also code around the function finds it closed
 
   function begin() {
     const made = make();

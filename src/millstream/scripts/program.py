@@ -1,6 +1,7 @@
 """A script as the workers get it: JavaScript that evaluates to a function which makes the user's function, and what is known of it.
 
-The user's text stands inside a strict function, behind a prefix on its first line, so that line numbers are the user's own.
+The user's text stands inside a strict function, behind a prefix on its first line, so that line numbers are the user's own. A text that
+closes this function and opens another one would compile too, so the text is also parsed alone: behind a `throw`, none of it runs.
 """
 
 from __future__ import annotations
@@ -20,8 +21,14 @@ from millstream.worker.scripts.guest import Guest
 Language = Literal["typescript", "javascript"]
 MOST = 1 << 20
 _PREFIX = '(function () { "use strict"; '
+_ALONE = '"use strict"; throw ""; '.ljust(len(_PREFIX))
+_LONE = "const invoke = ("
+_END = "\n//# sourceURL=script"
 _COMPILE = """((options) => () => {
-  try { (0, eval)(options.source); return ""; } catch (error) { return JSON.stringify([error.message, String(error.stack)]); }
+  for (const source of options.sources) {
+    try { (0, eval)(source); } catch (error) { if (error) return JSON.stringify([error.message, String(error.stack)]); }
+  }
+  return "";
 })"""
 _LIMITS = Limits(5, 64 << 20)
 
@@ -77,9 +84,10 @@ def _build(text: str, code: str, lines: tuple[int, ...]) -> Program | ScriptFaul
     entry = _entry(text, outline)
     if isinstance(entry, ScriptFault):
         return entry
-    body, shift = _wrap(_without_exports(code, outline), entry, outline)
-    found = SourceLines(lines, shift)
-    return _compile_fault(text, body, found) or Program(body, found, _state(text, outline))
+    own, rest = _wrap(_without_exports(code, outline), entry, outline)
+    found = SourceLines(lines, len(_PREFIX) + len(own) - len(own.removeprefix(_LONE)))
+    body = _PREFIX + own + rest + _END
+    return _compile_fault(text, (_ALONE + own + _END, body), found) or Program(body, found, _state(text, outline))
 
 
 def _entry(text: str, outline: Outline) -> str | ScriptFault:
@@ -99,13 +107,13 @@ def _entry(text: str, outline: Outline) -> str | ScriptFault:
     return names[0]
 
 
-def _wrap(code: str, entry: str, outline: Outline) -> tuple[str, int]:
+def _wrap(code: str, entry: str, outline: Outline) -> tuple[str, str]:
+    """The user's text as statements, and what follows them."""
     if not entry:
-        prefix = _PREFIX + "const invoke = ("
-        return f"{prefix}{code.strip().rstrip(';')}\n);return {{invoke, constants: []}}; }})\n//# sourceURL=script", len(prefix)
+        return f"{_LONE}{code.strip().rstrip(';')}\n);", "return {invoke, constants: []}; })"
     functions = dict.fromkeys(token.text for token in outline.functions)
     names = ", ".join(dict.fromkeys([*outline.constants, *functions]))
-    return f"{_PREFIX}{code}\n;return {{invoke: {entry}, constants: [{names}]}}; }})\n//# sourceURL=script", len(_PREFIX)
+    return f"{code}\n;", f"return {{invoke: {entry}, constants: [{names}]}}; }})"
 
 
 def _without_exports(code: str, outline: Outline) -> str:
@@ -114,9 +122,9 @@ def _without_exports(code: str, outline: Outline) -> str:
     return code
 
 
-def _compile_fault(text: str, source: str, lines: SourceLines) -> ScriptFault | None:
-    """What the engine says of the text when it compiles it."""
-    guest = Guest(_COMPILE, json.dumps({"source": source}), _LIMITS)
+def _compile_fault(text: str, sources: tuple[str, ...], lines: SourceLines) -> ScriptFault | None:
+    """What the engine says of the texts when it compiles them."""
+    guest = Guest(_COMPILE, json.dumps({"sources": sources}), _LIMITS)
     try:
         said = guest.call("", _LIMITS)
     except StartError as error:
