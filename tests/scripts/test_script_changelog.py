@@ -30,6 +30,13 @@ def test_a_row_that_is_left_out_becomes_a_delete_unless_it_was_new(results: Call
     assert ops(rows) == [(2, "d", 11), (3, "d", 12)]
 
 
+def test_so_does_one_that_is_left_out_by_an_array(results: Callable) -> None:
+    rows = results("(row) => row.id === 2 ? [null] : [row]", ROWS, COLUMNS, key=("id",), isolate=False)
+    assert ops(rows) == [(1, "i", 10), (2, "d", 11), (3, "d", 12)]
+    rows = results("(row) => row.id === 1 ? [null] : row", ROWS, COLUMNS, key=("id",), isolate=False)
+    assert ops(rows) == [(2, "u", 11), (3, "d", 12)]
+
+
 def test_without_a_key_it_is_refused(results: Callable) -> None:
     good, errors = split(results("(row) => null", ROWS, COLUMNS))
     assert good == []

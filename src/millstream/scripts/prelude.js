@@ -381,7 +381,7 @@ function start(options, hooks) {
     }
 
     function take(given, index) {
-      if (given === null) return leaveOut(index);
+      if (given === null || (Array.isArray(given) && given.length === 1 && given[0] === null)) return leaveOut(index);
       if (given === undefined) fail("returned undefined: return a row, or null to leave the row out");
       if (!Array.isArray(given)) return add(given, index);
       if (given.length !== 1) {
