@@ -57,6 +57,31 @@ def test_there_is_no_clock(results: Callable, read: str) -> None:
     assert "TypeError" in errors[0]
 
 
+@pytest.mark.parametrize(
+    "read",
+    [
+        "Object.getPrototypeOf(Date).now()",
+        "new (Object.getPrototypeOf(Date))().getTime()",
+        "new (class extends Date { constructor() { super(); } })().getTime()",
+        "new Date(0).constructor.now()",
+        "Reflect.construct(Date, []).getTime()",
+        "Reflect.construct(Object.getPrototypeOf(Date), [], Date).getTime()",
+    ],
+)
+def test_nor_is_there_one_along_the_prototypes(results: Callable, read: str) -> None:
+    _, errors = split(results(f"(row) => ({{x: {read} / 1000 | 0}})", ROWS[:1], COLUMNS))
+    assert "TypeError" in errors[0]
+
+
+def test_classes_of_dates_work(results: Callable) -> None:
+    text = """class Day extends Date {}
+    function invoke(row) {
+      const day = new Day("2026-01-02T00:00:00Z");
+      return {x: day.getUTCDate() + Number(day instanceof Day) + Date.UTC(1970, 0, 1) + Date.parse("1970-01-01") + Date.length};
+    }"""
+    assert results(text, ROWS[:1], COLUMNS, isolate=False) == [{"x": 10}]
+
+
 def test_unless_it_is_allowed(results: Callable) -> None:
     rows = results("(row) => ({x: Math.floor(Date.now() / 1e9)})", ROWS[:1], COLUMNS, allow=["clock"], isolate=False)
     assert rows[0]["x"] > 1700

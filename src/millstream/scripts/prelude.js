@@ -18,7 +18,7 @@ const NativeDate = Date, now = Date.now, random = Math.random;
 const AsyncFunction = (async function () {}).constructor;
 const GeneratorFunction = (function* () {}).constructor;
 const AsyncGeneratorFunction = (async function* () {}).constructor;
-const RealFunction = Function;
+const RealFunction = Function, { construct } = Reflect;
 
 class ResultError extends Error {}
 const fail = (text) => { throw new ResultError(text); };
@@ -196,12 +196,14 @@ function lock(options, log) {
     Object.defineProperty(proto(made), "constructor", { value: blocked("Function"), writable: false, configurable: false });
   }
   if (!options.clock) {
-    class SafeDate extends NativeDate {
-      constructor(...given) {
-        if (given.length === 0) throw new TypeError("there is no clock: new Date() needs an argument, or the node `allow: [clock]`");
-        super(...given);
+    // no class that extends Date: its prototype would be the real one, with the clock
+    const SafeDate = function Date(...given) {
+      if (new.target === undefined || given.length === 0) {
+        throw new TypeError("there is no clock: new Date() needs an argument, or the node `allow: [clock]`");
       }
-    }
+      return construct(NativeDate, given, new.target);
+    };
+    for (const name of ["prototype", "length", "UTC", "parse"]) Object.defineProperty(SafeDate, name, { value: NativeDate[name] });
     Object.defineProperty(SafeDate, "now", { value: () => { throw new TypeError("there is no clock: `allow: [clock]` gives one"); } });
     Object.defineProperty(NativeDate.prototype, "constructor", { value: SafeDate });
     define("Date", SafeDate);

@@ -3,7 +3,7 @@
 Only this file uses names that the package does not promise: its file `_guest.wasm` and the functions that the module exports
 (`tests/scripts/test_guest_names.py` says when they change). The package's own `Context` is not used, since wasmtime's epochs stop every
 loop, also those in built-in functions that never ask whether to stop, and a store's own limit bounds the memory whatever is counted
-inside. The guest has no system calls but those of an empty WASI; its clock stands still unless the script may read it.
+inside. The guest has no system calls but those of an empty WASI, which has a clock: the prelude takes it away from the script.
 """
 
 from __future__ import annotations
