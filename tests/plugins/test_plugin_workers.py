@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
+import threading
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, NamedTuple
 
 import pyarrow as pa
 import pytest
-from pydantic import BaseModel
+from pydantic import BaseModel, field_validator
+from pydantic_core import PydanticCustomError
 from tests.plugins.shelf import Numbers, NumbersReader, Plus, SqliteSink, Tally, Times
 from tests.worker.test_workers_without_millstream import BARE
 
@@ -87,6 +91,59 @@ class Nested(millstream.ArrowTransform):
 def test_options_secrets_and_helpers_are_there(tmp_path: Path) -> None:
     plain = for_workers(Nested(login=Login(user="ann", password=Secret("horse"))), "process")
     assert run_bare(lambda: plain.process(None, None), Nested, tmp_path) == "ANN *** HORSE 3 ROWS"
+
+
+class Account(Login):
+    scheme: ClassVar[dict[str, str]] = {"ann": "https"}
+
+    @field_validator("user")
+    @classmethod
+    def _known(cls, user: str) -> str:
+        if user != "ann":
+            raise PydanticCustomError("unknown", "who is that?")
+        return user
+
+    def address(self) -> str:
+        return f"{self.scheme[self.user]}://{self.user}"
+
+
+class Span(NamedTuple):
+    first: int
+    last: int = 9
+
+
+@millstream.plugin("test.rich")
+class Rich(millstream.ArrowTransform):
+    table: ClassVar[dict[str, int]] = {"a": 1}
+    pattern: ClassVar[re.Pattern[str]] = re.compile(r"\d+")
+    model_file: ClassVar[Path] = Path("model.bin")
+    lock: ClassVar[Any] = threading.Lock()
+    account: Account
+    span: Span = Span(1)
+    keys: frozenset[Secret] = frozenset()
+
+    @staticmethod
+    @cache
+    def twice(number: int) -> int:
+        return number * 2
+
+    def process(self, batch: pa.RecordBatch, task: millstream.Task) -> Any:
+        found = self.pattern.findall("a1b22")
+        return [self.table["a"], found, str(self.model_file), self.account.address(), self.span.last, self.twice(4), *self._revealed()]
+
+    def _revealed(self) -> list[str]:
+        return sorted(key.reveal() for key in self.keys)
+
+
+def test_constants_of_classes_nested_options_and_their_methods_are_there(tmp_path: Path) -> None:
+    account = Account(user="ann", password=Secret("horse"))
+    plain = for_workers(Rich(account=account, keys=frozenset({Secret("b"), Secret("a")})), "process")
+    expected = [1, ["1", "22"], "model.bin", "https://ann", 9, 8, "a", "b"]
+    assert run_bare(lambda: plain.process(None, None), Rich, tmp_path) == str(expected)
+
+
+def test_a_lock_of_the_class_stays_on_the_driver() -> None:
+    assert not hasattr(for_workers(Rich(account=Account(user="ann", password=Secret("horse"))), "process"), "lock")
 
 
 def test_the_options_class_itself_does_not_run_there(tmp_path: Path) -> None:
