@@ -29,6 +29,10 @@ class Method:
     """The types of its arguments and of its result, as Spark's DDL, separated by `;`"""
 
 
+_TIMES = """'timestampFormat', "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX", 'timestampNTZFormat', "yyyy-MM-dd'T'HH:mm:ss.SSSSSS\""""
+"""Options of `to_json`: Spark cuts microseconds unless it is told."""
+
+
 @dataclass(frozen=True)
 class OwnFunction:
     """A function of SQL."""
@@ -319,7 +323,7 @@ _JSON = [
         "name string, value, …",
         "string",
         "A JSON object of names and values. Names are constants; nulls are kept.",
-        Expression("to_json(named_struct(_all), map('ignoreNullFields', 'false'))"),
+        Expression(f"to_json(named_struct(_all), map('ignoreNullFields', 'false', {_TIMES}))"),
         (("json_object('a', 1, 'b', array('x', NULL), 'c', NULL)", '{"a":1,"b":["x",null],"c":null}'),),
         "never null",
     ),
@@ -328,7 +332,7 @@ _JSON = [
         "name string, value, …",
         "string",
         "The same without fields that are null.",
-        Expression("to_json(named_struct(_all), map('ignoreNullFields', 'true'))"),
+        Expression(f"to_json(named_struct(_all), map('ignoreNullFields', 'true', {_TIMES}))"),
         (("json_object_absent_on_null('a', 1, 'b', CAST(NULL AS INT))", '{"a":1}'),),
         "never null",
     ),
@@ -356,7 +360,8 @@ _JSON = [
         "string",
         "A value as JSON.",
         Expression(
-            "CASE WHEN _1 IS NOT NULL THEN regexp_extract(to_json(array(_1), map('ignoreNullFields', 'false')), '(?s)^.(.*).$', 1) END"
+            f"CASE WHEN _1 IS NOT NULL THEN regexp_extract("
+            f"to_json(array(_1), map('ignoreNullFields', 'false', {_TIMES})), '(?s)^.(.*).$', 1) END"
         ),
         (("json_quote('say \"a\"')", '"say \\"a\\""'), ("json_quote(named_struct('a', 1))", '{"a":1}')),
     ),
@@ -451,6 +456,39 @@ GROUPS: dict[str, tuple[OwnFunction, ...]] = {
 }
 OWN_FUNCTIONS: dict[str, OwnFunction] = {name: each for group in GROUPS.values() for each in group for name in each.names}
 """Name, also an alias, → function."""
+
+
+def as_called(text: str) -> str:
+    """Spark's text of an expression with the functions under their names: `static_invoke(millstream.Encodings.fromBase58(s))` is
+    `from_base58(s)`.
+    """
+    while (begin := text.find(_INVOKED)) >= 0:
+        method, bracket, rest = text[begin + len(_INVOKED) :].partition("(")
+        end = _end_of(rest)
+        name = _NAMES.get(method)
+        if not bracket or name is None or rest[end : end + 2] != "))":
+            return text
+        text = f"{text[:begin]}{name}({rest[: end + 1]}{rest[end + 2 :]}"
+    return text
+
+
+def _end_of(text: str) -> int:
+    """Where the bracket closes that is open at the beginning."""
+    depth, quote = 1, ""
+    for place, char in enumerate(text):
+        if quote:
+            quote = "" if char == quote else quote
+        elif char in "'`":
+            quote = char
+        else:
+            depth += (char == "(") - (char == ")")
+            if not depth:
+                return place
+    return -1
+
+
+_INVOKED = "static_invoke(millstream."
+_NAMES = {each.made.name: name for name, each in reversed(OWN_FUNCTIONS.items()) if isinstance(each.made, Method)}
 
 
 def table_for_java() -> str:

@@ -11,6 +11,7 @@ from millstream.errors import RunError
 from millstream.observe.report import Report
 from millstream.plan.topology import Topology
 from millstream.spec.loader import loads
+from millstream.sql.own_functions import as_called
 
 SOURCE = "sources: {g: {type: generator, rows: 4, fields: {id: {type: sequence}}}}\n"
 SINK = "sinks: {out: {type: memory, from: t}}\n"
@@ -56,6 +57,30 @@ def test_a_row_that_fails_is_reported_where_the_function_is_called(pipeline: Cal
 @pytest.mark.spark
 def test_a_new_session_of_the_same_jvm_has_them(spark: SparkSession) -> None:
     assert spark.newSession().sql("SELECT json_array(1, 'a') AS found").collect()[0].found == '[1,"a"]'
+
+
+@pytest.mark.spark
+def test_times_in_json_have_microseconds(spark: SparkSession) -> None:
+    moment, local = "TIMESTAMP '2026-01-01 00:00:00.123456Z'", "TIMESTAMP_NTZ '2026-01-01 00:00:00.123456'"
+    (row,) = spark.sql(f"SELECT json_array({moment}, {local}) AS a, json_object('a', {moment}) AS o").collect()
+    assert (row.a, row.o) == ('["2026-01-01T00:00:00.123456Z","2026-01-01T00:00:00.123456"]', '{"a":"2026-01-01T00:00:00.123456Z"}')
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("hex(static_invoke(millstream.Encodings.fromBase58(s)))", "hex(from_base58(s))"),
+        ("static_invoke(millstream.Encodings.fromBase58(concat(s, ')(')))", "from_base58(concat(s, ')('))"),
+        (
+            "static_invoke(millstream.Encodings.fromBase58(static_invoke(millstream.Encodings.toBase58(a))))",
+            "from_base58(to_base58(a))",
+        ),
+        ("static_invoke(millstream.Other.method(a))", "static_invoke(millstream.Other.method(a))"),
+        ("upper(a)", "upper(a)"),
+    ],
+)
+def test_a_dead_letter_says_what_was_called(text: str, shown: str) -> None:
+    assert as_called(text) == shown
 
 
 def problems(call: str, functions: str = "") -> list[str]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from millstream.errors import Diagnostic, RunError
 from millstream.plan.components import REJECT
 from millstream.plan.tracing import TRACED
+from millstream.sql.own_functions import as_called
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -78,9 +79,11 @@ class _Isolation:
         """The part that failed: tried again one by one, for rejects only."""
         from pyspark.sql import functions as F
 
-        parts = [] if self._condition is None else [(self._condition, f"the condition {self._condition.sql()} failed on this row")]
+        parts = (
+            [] if self._condition is None else [(self._condition, f"the condition {as_called(self._condition.sql())} failed on this row")]
+        )
         computed = [pair for pair in zip(*self._parts, strict=True) if _kind(pair[1]) != "AttributeReference"]
-        parts += [(expression, f"`{name}`: {expression.sql()} failed on this row") for name, expression in computed]
+        parts += [(expression, f"`{name}`: {as_called(expression.sql())} failed on this row") for name, expression in computed]
         error = F.lit("an expression failed on this row")
         for expression, sentence in reversed(parts):
             error = F.when(self._attempt(self._column(expression)).isNull(), F.lit(sentence)).otherwise(error)
