@@ -6,6 +6,8 @@ import re
 import subprocess
 import sys
 import threading
+import zipfile
+import zipimport
 from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
@@ -58,6 +60,23 @@ def test_a_function_and_a_side_output_run_there(tmp_path: Path) -> None:
     assert run_bare(lambda: plus(BATCH.column("n")).to_pylist(), Plus, tmp_path) == "[8, 9, 10]"
     observer = BatchObserver(for_workers(Tally(), "observe").observe, Task("node", NUMBERS), str(tmp_path), ("n",))
     assert run_bare(lambda: sum(each.num_rows for each in observer.run([BATCH])), Tally, tmp_path) == "3"
+
+
+@pytest.mark.parametrize(
+    "runner",
+    [
+        SinkWriter(SqliteSink(path="x").write, WriteTask("node", NUMBERS), "."),
+        BatchObserver(Tally().observe, Task("node", NUMBERS), ".", ("n",)),
+    ],
+    ids=["sink", "side output"],
+)
+def test_a_task_leaves_no_archives_for_the_next_one(runner: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    archive = tmp_path / "pyspark.zip"
+    with zipfile.ZipFile(archive, "w") as opened:
+        opened.writestr("x.py", "")
+    monkeypatch.setitem(sys.path_importer_cache, str(archive), zipimport.zipimporter(str(archive)))
+    assert len(list(runner.run([BATCH]))) == 1
+    assert str(archive) not in sys.path_importer_cache
 
 
 def test_a_reader_runs_there(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from millstream.errors import Diagnostic, RunError, TemporaryError
 from millstream.worker import marks
+from millstream.worker.archives import forget_archives
 from millstream.worker.masking import hide, mask
 from millstream.worker.plugin_tasks import Task, WriteTask, is_temporary, started
 from millstream.worker.remote_errors import carry_errors
@@ -30,7 +31,6 @@ class TransformCall:
 
     process: Callable[[pa.RecordBatch, Task], Any]
     task: Task
-    hidden: tuple[str, ...] = ()
 
     def __call__(self, batch: pa.RecordBatch) -> Any:
         return self.process(batch, started(self.task))
@@ -111,7 +111,9 @@ class BatchObserver:
 
 @contextmanager
 def reported(node: str, directory: str, hidden: tuple[str, ...]) -> Iterator[None]:
-    """Failures of a plugin's code leave the body with the node's name, without secrets; a temporary one so that the epoch is repeated."""
+    """Failures of a plugin's code leave the body with the node's name, without secrets; a temporary one so that the epoch is repeated.
+    The body is a whole task.
+    """
     if directory not in sys.path:  # for modules that the plugin imports while it runs
         sys.path.insert(0, directory)
     try:
@@ -128,3 +130,5 @@ def reported(node: str, directory: str, hidden: tuple[str, ...]) -> Iterator[Non
         if told is not error:
             raise told from None
         raise
+    finally:
+        forget_archives()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -92,16 +93,16 @@ class ArrowSinkRun(SinkRun[Messages]):
         task = WriteTask(context.name, schema_of(frame), context.metrics, query=epoch.query, epoch=epoch.number, digest=epoch.digest)
         writer = SinkWriter(for_workers(self.sink, "write").write, task, str(context.directory.resolve()), context.hidden)
         came = map_batches(frame, writer.run, MESSAGES, type(self.sink), context.directory).collect()
-        with driver_call(context, "the messages of `write`"):
+        with driver_call(context, "the unpickling of what `write` returned"):
             messages = tuple(pickle.loads(bytes(part.message)) for part in came)
         return Staged(sum(part.rows for part in came), Messages(messages), bytes=sum(part.bytes for part in came))
 
     def commit(self, staged: Staged[Messages], epoch: Epoch) -> None:
-        with driver_call(self.context, "commit"):
+        with driver_call(self.context, "`commit`"):
             self.sink.commit(staged.work.messages, epoch, self.context)
 
     def abort(self, staged: Staged[Messages], epoch: Epoch) -> None:
-        with driver_call(self.context, "abort"):
+        with driver_call(self.context, "`abort`"):
             self.sink.abort(staged.work.messages, epoch, self.context)
 
     def close(self) -> None:
@@ -112,7 +113,7 @@ class LedgerSinkRun(ArrowSinkRun):
     """The target stores the epoch that it holds."""
 
     def ledger(self, spark: SparkSession | None, epoch: Epoch) -> LedgerEntry | None:
-        with driver_call(self.context, "held"):
+        with driver_call(self.context, "`held`"):
             return self.sink.held(epoch, self.context)
 
     def commit(self, staged: Staged[Messages], epoch: Epoch) -> None:
@@ -120,7 +121,8 @@ class LedgerSinkRun(ArrowSinkRun):
         if epoch.before is not None:
             now = self.ledger(None, epoch)
             if now is None or now.epoch < epoch.before.epoch:
-                self.abort(staged, epoch)
+                with suppress(Exception):  # the rollback is what has to be told
+                    self.abort(staged, epoch)
                 raise RunError(rolled_back(epoch))
         super().commit(staged, epoch)
 

@@ -14,7 +14,7 @@ from millstream.worker.plugin_tasks import is_temporary
 
 @contextmanager
 def driver_call(context: NodeContext, what: str) -> Iterator[None]:
-    """In the body a plugin is called. `what` names its method."""
+    """In the body a plugin is called. `what` is the subject of the message: its method in backticks, or what is made of its result."""
     try:
         yield
     except MillstreamError:
@@ -24,9 +24,7 @@ def driver_call(context: NodeContext, what: str) -> Iterator[None]:
             raise TemporaryError(Diagnostic("MS207", f"`{context.name}`: {hide(str(error), context.hidden)}", node=context.name)) from error
         said = hide(f"{type(error).__name__}: {error}", context.hidden)
         help_ = f"correct the plugin at {place_of(error).splitlines()[0]}; the epoch is repeated, and no row is lost"
-        found = Diagnostic(
-            "MS206", f"`{context.name}`: `{what.strip('`')}` raised {said}", detail=place_of(error), help=help_, node=context.name
-        )
+        found = Diagnostic("MS206", f"`{context.name}`: {what} raised {said}", detail=place_of(error), help=help_, node=context.name)
         raise RunError(found) from error
 
 
