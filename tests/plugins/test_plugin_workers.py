@@ -136,6 +136,7 @@ class Rich(millstream.ArrowTransform):
     table: ClassVar[dict[str, int]] = {"a": 1}
     pattern: ClassVar[re.Pattern[str]] = re.compile(r"\d+")
     model_file: ClassVar[Path] = Path("model.bin")
+    ways: ClassVar[dict[str, Any]] = {"up": lambda number: number + 1, "kind": Span, "module": re}
     lock: ClassVar[Any] = threading.Lock()
     account: Account
     span: Span = Span(1)
@@ -148,7 +149,16 @@ class Rich(millstream.ArrowTransform):
 
     def process(self, batch: pa.RecordBatch, task: millstream.Task) -> Any:
         found = self.pattern.findall("a1b22")
-        return [self.table["a"], found, str(self.model_file), self.account.address(), self.span.last, self.twice(4), *self._revealed()]
+        return [
+            self.table["a"],
+            found,
+            str(self.model_file),
+            self.account.address(),
+            self.span.last,
+            self.twice(4),
+            self.ways["up"](1),
+            *self._revealed(),
+        ]
 
     def _revealed(self) -> list[str]:
         return sorted(key.reveal() for key in self.keys)
@@ -157,7 +167,7 @@ class Rich(millstream.ArrowTransform):
 def test_constants_of_classes_nested_options_and_their_methods_are_there(tmp_path: Path) -> None:
     account = Account(user="ann", password=Secret("horse"))
     plain = for_workers(Rich(account=account, keys=frozenset({Secret("b"), Secret("a")})), "process")
-    expected = [1, ["1", "22"], "model.bin", "https://ann", 9, 8, "a", "b"]
+    expected = [1, ["1", "22"], "model.bin", "https://ann", 9, 8, 2, "a", "b"]
     assert run_bare(lambda: plain.process(None, None), Rich, tmp_path) == str(expected)
 
 

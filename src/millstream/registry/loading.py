@@ -14,7 +14,7 @@ from types import ModuleType
 from typing import Any
 
 from millstream.errors import Diagnostic, MillstreamError, Span, SpecError, nearest
-from millstream.registry.mark import INTERFACE, PluginKind, PluginMark, mark_of
+from millstream.registry.mark import INTERFACE, PluginKind, PluginMark, is_own, mark_of
 
 RESERVED = frozenset({"type", "from", "inputs", "description", "primary_key", "on_error", "event_time", "telemetry", "connection"})
 """The options of every node, and the key that names the type."""
@@ -92,17 +92,13 @@ def ambiguous(kind: PluginKind, name: str, origins: Iterable[str]) -> SpecError:
 
 def _own_fields(found: Any) -> list[str]:
     """The options that the plugin's own classes declare."""
-    own = {name for each in found.__mro__ if not _is_ours(each) for name in vars(each).get("__annotations__", {})}
+    own = {name for each in found.__mro__ if is_own(each) for name in vars(each).get("__annotations__", {})}
     return [name for name in getattr(found, "model_fields", {}) if name in own]
 
 
 def _names_of_bases(found: Any) -> set[str]:
     """Methods and constants of Millstream's classes. An option of the same name would take their place."""
-    return {name for each in found.__mro__ if _is_ours(each) for name in vars(each) if not name.startswith("_")}
-
-
-def _is_ours(found: type) -> bool:
-    return found.__module__.partition(".")[0] in {"millstream", "pydantic"}
+    return {name for each in found.__mro__ if not is_own(each) for name in vars(each) if not name.startswith("_")}
 
 
 class _NotThereError(Exception):

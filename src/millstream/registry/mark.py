@@ -15,7 +15,9 @@ PLUGIN_KINDS: tuple[PluginKind, ...] = get_args(PluginKind)
 INTERFACE = 1
 """The version of the interface between Millstream and plugins. It changes when a plugin would have to change."""
 _MARK = "__millstream_plugin__"
-_NAME = re.compile(r"[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)?")
+NAME = re.compile(r"[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)?")
+"""`name` or `namespace.name`."""
+_BASES = frozenset({"millstream", "pydantic", "typing", "abc", "builtins"})
 Class = TypeVar("Class", bound=type)
 
 
@@ -37,7 +39,7 @@ def plugin(name: str, *, interface: int = INTERFACE) -> Callable[[Class], Class]
     """Make a class a plugin. `name` is `name` or `namespace.name`, which pipelines give as `type`; `interface` is the version that the
     plugin was written for.
     """
-    if not _NAME.fullmatch(name):
+    if not NAME.fullmatch(name):
         raise ValueError(f"`{name}` cannot be the name of a plugin: `name` or `namespace.name`, of a-z, 0-9 and _")
 
     def mark(decorated: Class) -> Class:
@@ -54,3 +56,8 @@ def plugin(name: str, *, interface: int = INTERFACE) -> Callable[[Class], Class]
 def mark_of(found: Any) -> PluginMark | None:
     """The mark on a class itself: a subclass does not inherit it."""
     return vars(found).get(_MARK) if isinstance(found, type) else None
+
+
+def is_own(found: type) -> bool:
+    """Whether a plugin has defined the class, which is one of its bases or itself."""
+    return found.__module__.partition(".")[0] not in _BASES

@@ -7,12 +7,15 @@ treated alike. Secrets are revealed on the driver, since a worker has neither th
 
 from __future__ import annotations
 
+import io
+import pickle
 from functools import cached_property
-from types import FunctionType
+from types import FunctionType, ModuleType
 from typing import Any
 
 from pydantic import BaseModel
 
+from millstream.registry.mark import is_own
 from millstream.secrets import Secret
 from millstream.worker.plugin_tasks import RevealedSecret
 
@@ -22,8 +25,8 @@ _METHODS = (FunctionType, staticmethod, classmethod, property, cached_property)
 def for_workers(component: BaseModel, method: str = "") -> Any:
     """The plain object. `method` is the one that workers call; other methods of the base class belong to the driver."""
     model = type(component)
-    own = [found for found in reversed(model.__mro__) if _is_own(found)]
-    base = {name for found in model.__mro__ if not _is_own(found) for name in vars(found)} - {method}
+    own = [found for found in reversed(model.__mro__) if is_own(found)]
+    base = {name for found in model.__mro__ if not is_own(found) for name in vars(found)} - {method}
     members = {name: value for found in own for name, value in vars(found).items()}
     stays = base | _validators(model)
     sent = {name: _bare(value) for name, value in members.items() if not (name in stays or name.startswith(("__", "_abc_")))}
@@ -34,11 +37,6 @@ def for_workers(component: BaseModel, method: str = "") -> Any:
     return plain
 
 
-def _is_own(found: type) -> bool:
-    """Whether the plugin has defined the class."""
-    return found is not object and found.__module__.partition(".")[0] not in {"millstream", "pydantic", "typing", "abc"}
-
-
 def _validators(model: type[BaseModel]) -> set[str]:
     """They have checked the options on the driver, and may need pydantic."""
     known = model.__pydantic_decorators__
@@ -46,13 +44,17 @@ def _validators(model: type[BaseModel]) -> set[str]:
     return {name for kind in (*kinds, known.field_serializers, known.model_serializers) for name in kind}
 
 
+class _Probe(pickle.Pickler):
+    """Pickles what Spark's pickler can: that one knows how functions, classes and modules travel."""
+
+    def reducer_override(self, value: Any) -> Any:
+        return (repr, ("",)) if isinstance(value, FunctionType | type | ModuleType) else NotImplemented
+
+
 def _can_be_pickled(value: Any) -> bool:
     """A lock or a connection in a class is the driver's."""
-    from pyspark import cloudpickle
-
-    pickling: Any = cloudpickle  # it has no types
     try:
-        pickling.dumps(value)
+        _Probe(io.BytesIO()).dump(value)
     except Exception:  # noqa: BLE001 — the value's own code may raise anything
         return False
     return True

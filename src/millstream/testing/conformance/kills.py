@@ -19,6 +19,7 @@ from types import CodeType, FrameType
 from typing import Any
 
 from millstream.registry.loading import own_modules
+from millstream.registry.mark import is_own
 
 MOST = 60
 """How many kills are tried."""
@@ -98,6 +99,6 @@ def _ends_of_with(code: CodeType) -> frozenset[int]:
 def _files_of(plugin: type) -> frozenset[str]:
     """The files with the plugin's code: its package, and its classes."""
     modules = {str(module.__file__) for module in own_modules(plugin) if getattr(module, "__file__", None)}
-    own = [found for found in plugin.__mro__ if found.__module__.partition(".")[0] not in {"millstream", "pydantic", "builtins"}]
+    own = [found for found in plugin.__mro__ if is_own(found)]
     codes = [getattr(value, "__code__", None) for found in own for value in vars(found).values()]
     return frozenset(modules | {code.co_filename for code in codes if code is not None})
