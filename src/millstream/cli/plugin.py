@@ -14,6 +14,7 @@ import typer
 from millstream.cli.output import Format, narrate
 from millstream.errors import Diagnostic, MillstreamError, UsageError, nearest
 from millstream.registry import INTERFACE, PLUGIN_KINDS, Registry, origin_of
+from millstream.registry.mark import NAME
 
 plugin = typer.Typer(help="Begin a plugin, and show which are installed.", no_args_is_help=True)
 
@@ -25,7 +26,6 @@ _SUMMARIES = {
     "preprocessor": "Replace `<<name>>` in pipelines.",
     "side_output": "Count large batches.",
 }
-_NAME = re.compile(r"[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)?")
 
 
 def _kinds() -> list[str]:
@@ -47,7 +47,7 @@ def new(
     kind = kind.replace("-", "_")
     if kind not in PLUGIN_KINDS:
         raise UsageError(Diagnostic("MS008", f"there is no kind of plugin `{kind}`", help=nearest(kind, PLUGIN_KINDS)))
-    if not _NAME.fullmatch(name):
+    if not NAME.fullmatch(name):
         raise UsageError(
             Diagnostic("MS017", f"`{name}` cannot be the name of a plugin", help="`name` or `namespace.name`, of a-z, 0-9 and _")
         )

@@ -7,9 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from pydantic import BaseModel, ConfigDict
-
-from millstream.plan.option_mistakes import Checked
+from millstream.plan.components.plugin_options import PluginOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,17 +19,10 @@ class PipelineText:
     environ: Mapping[str, str]
 
 
-class Preprocessor(BaseModel, metaclass=Checked):
+class Preprocessor(PluginOptions):
     """Turns the text of a pipeline into the text that is parsed. It implements `rewrite`; the next one gets its result."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", validate_by_name=True, validate_by_alias=True, arbitrary_types_allowed=True)
     plugin_kind: ClassVar[str] = "preprocessor"
-
-    type: ClassVar[str]
-    summary: ClassVar[str] = ""
-    """One line for lists and docs; the class docstring says more."""
-    example: ClassVar[str] = ""
-    text_files: ClassVar[Mapping[str, str]] = {}
 
     def rewrite(self, text: str, pipeline: PipelineText) -> str:
         """The text that is parsed. Called by every command that reads the pipeline, so it must be quick and change nothing else."""

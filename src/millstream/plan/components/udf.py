@@ -2,30 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import pyarrow as pa
-from pydantic import BaseModel, ConfigDict
 
+from millstream.plan.components.plugin_options import PluginOptions
 from millstream.plan.components.shipping import for_workers
-from millstream.plan.option_mistakes import Checked
 
 
-class Udf(BaseModel, metaclass=Checked):
+class Udf(PluginOptions):
     """A function that SQL calls. It implements `call`: one Arrow array per argument gives one array of equal length. An aggregate gets the
     values of one group, and returns one value.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", validate_by_name=True, validate_by_alias=True, arbitrary_types_allowed=True)
     plugin_kind: ClassVar[str] = "udf"
-
-    type: ClassVar[str]
-    summary: ClassVar[str] = ""
-    """One line for lists and docs; the class docstring says more."""
-    example: ClassVar[str] = ""
-    """A YAML block that a test loads."""
-    text_files: ClassVar[Mapping[str, str]] = {}
     returns: ClassVar[str]
     """The Arrow type of the result, such as `int64`."""
     aggregate: ClassVar[bool] = False
