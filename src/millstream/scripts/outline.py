@@ -2,7 +2,8 @@
 
 State is what one row leaves for the next: `let` and `var` at the top level, and constants whose value is made by a call or by `new`, such
 as a Map, and regular expressions with the flag `g` or `y`. Constants that are written down (numbers, texts, objects, arrays) are frozen
-when the script starts. A script with state works, and counts as non-deterministic.
+when the script starts. A script with state works, and counts as non-deterministic. Tokens cannot tell everything: so every batch begins
+with a script of its own, and rows of a script are never read again for those who watch them.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from dataclasses import dataclass
 
 from millstream.scripts.tokens import Token
 
-_PURE_CALLS = {"BigInt", "Number", "String", "Boolean", "Symbol", "parseInt", "parseFloat", "RegExp", "freeze", "raw"}
+_PURE_CALLS = {"BigInt", "Number", "String", "Boolean", "Symbol", "parseInt", "parseFloat"}
+_BEFORE_BLOCK = {"if", "for", "while", "switch", "catch", "with"}
 _OPENING, _CLOSING = {"(", "[", "{"}, {")", "]", "}"}
 
 
@@ -51,7 +53,7 @@ def outline_of(tokens: Sequence[Token]) -> Outline:
         elif token.text == "class" and at + 1 < len(tokens):
             end = _end_of_function(tokens, at)
             constants.append(tokens[at + 1].text)
-            state = state or next((each for each in tokens[at:end] if each.text == "static"), None)
+            state = state or _state_in(tokens[at:end])
             at = end
         elif end := _end_of_enum(tokens, at):
             constants.append(tokens[at + 1].text)
@@ -60,7 +62,7 @@ def outline_of(tokens: Sequence[Token]) -> Outline:
             end = _end_of_statement(tokens, at)
             is_function = _is_function(tokens, at)
             (functions.append(tokens[at + 1]) if is_function else constants.extend(_declared(tokens, at, end)))
-            state = state or (token if token.text != "const" else _state_in(tokens[at:end]))
+            state = state or (token if token.text != "const" else _state_in(tokens[at + 1 : end]))
             at = end
         else:
             end = _end_of_statement(tokens, at)
@@ -205,7 +207,7 @@ def _matching(tokens: Sequence[Token], at: int) -> int:
 
 
 def _state_in(tokens: Sequence[Token]) -> Token | None:
-    """The first call, `new` or assignment that happens when the statement is evaluated: bodies of functions are left out."""
+    """The first call, `new` or variable of its own that is made when the statement is evaluated: bodies of functions are left out."""
     at = 0
     while at < len(tokens):
         token = tokens[at]
@@ -217,13 +219,45 @@ def _state_in(tokens: Sequence[Token]) -> Token | None:
         if token.text == "function":
             at = _end_of_function(tokens, at)
             continue
-        if token.text == "new" or (token.kind == "regex" and set("gy") & set(token.text.rpartition("/")[2])):
-            return token  # such a regular expression keeps the place of its last match
-        called = token.text == "(" and at > 0 and (tokens[at - 1].kind == "name" or tokens[at - 1].text in {")", "]"})
-        if called and tokens[at - 1].text not in _PURE_CALLS and not _is_parameters(tokens, at):
-            return tokens[at - 1]
+        if token.text == "class" and _is_word(tokens, at):
+            end = _end_of_function(tokens, at)
+            if found := _state_in_class(tokens[at:end]):
+                return found
+            at = end
+            continue
+        if token.text == "new" or _keeps(tokens, at):
+            return token
+        if token.text == "(" and at > 0 and (tokens[at - 1].kind == "name" or tokens[at - 1].text in {")", "]"}):
+            if _is_method(tokens, at):
+                at = _matching(tokens, _matching(tokens, at) + 1) + 1
+                continue
+            if tokens[at - 1].text not in _PURE_CALLS and not _is_parameters(tokens, at):
+                return tokens[at - 1]
         at += 1
     return None
+
+
+def _keeps(tokens: Sequence[Token], at: int) -> bool:
+    """Whether a token by itself can keep state, or call what does."""
+    token = tokens[at]
+    if token.kind == "regex":
+        return bool(set("gy") & set(token.text.rpartition("/")[2]))  # it keeps the place of its last match
+    if token.kind == "template":
+        tagged = at > 0 and (tokens[at - 1].kind == "name" or tokens[at - 1].text in {")", "]"})
+        return tagged or ("${" in token.text and "(" in token.text)
+    return token.text in {"let", "const", "var"} and _is_word(tokens, at)  # of a block
+
+
+def _state_in_class(tokens: Sequence[Token]) -> Token | None:
+    """The first static member of a class, or what its head calls."""
+    head = next((at for at, token in enumerate(tokens) if token.text == "{"), len(tokens))
+    return next((each for each in tokens[head:] if each.text == "static"), None) or _state_in(tokens[1:head])
+
+
+def _is_method(tokens: Sequence[Token], at: int) -> bool:
+    """Whether brackets behind a name are those of a method in an object."""
+    close = _matching(tokens, at)
+    return tokens[at - 1].text not in _BEFORE_BLOCK and close + 1 < len(tokens) and tokens[close + 1].text == "{"
 
 
 def _is_parameters(tokens: Sequence[Token], at: int) -> bool:

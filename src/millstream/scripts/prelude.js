@@ -11,6 +11,7 @@ const KEPT_GLOBALS = new Set(("Object Error AggregateError EvalError RangeError 
   "Int8Array Uint8Array Uint8ClampedArray Int16Array Uint16Array Int32Array Uint32Array Float32Array Float64Array BigInt64Array " +
   "BigUint64Array Iterator isNaN isFinite parseInt parseFloat NaN Infinity undefined globalThis encodeURI decodeURI " +
   "encodeURIComponent decodeURIComponent console").split(" "));
+const KEPT_OF_REGEXP = new Set(["length", "name", "prototype", "escape"]);
 const LOG_LINES = 50, LOG_WIDTH = 1000, ERROR_WIDTH = 2000, NOWHERE = 0xffffffff;
 const evaluate = (0, eval);
 const { parse, stringify } = JSON;
@@ -209,6 +210,9 @@ function lock(options, log) {
     define("Date", SafeDate);
   }
   delete Math.random;
+  // the last match, and what changes a frozen expression
+  for (const name of Reflect.ownKeys(RegExp)) if (typeof name === "string" && !KEPT_OF_REGEXP.has(name)) delete RegExp[name];
+  delete RegExp.prototype.compile;
   const say = (level) => (...values) => {
     if (log.length < LOG_LINES) log.push([level, shorten(values.map(asText).join(" "), LOG_WIDTH)]);
     else log.dropped = (log.dropped || 0) + 1;
@@ -243,8 +247,10 @@ function allowOverride(object, name) {
   });
 }
 
+const locked = new Set();
+
 function freezeAll(roots) {
-  const seen = new Set(), waiting = [...roots];
+  const seen = locked, waiting = [...roots];
   while (waiting.length) {
     const each = waiting.pop();
     if (each === null || (typeof each !== "object" && typeof each !== "function") || seen.has(each)) continue;
@@ -259,13 +265,21 @@ function freezeAll(roots) {
   }
 }
 
-function freezeConstant(value) {
-  if (value === null || (typeof value !== "object" && typeof value !== "function") || Object.isFrozen(value)) return;
-  if (value instanceof RegExp || ArrayBuffer.isView(value)) return;
-  Object.freeze(value);
-  for (const name of Reflect.ownKeys(value)) {
-    const found = Object.getOwnPropertyDescriptor(value, name);
-    if ("value" in found) freezeConstant(found.value);
+// What a script has made at its start. A regular expression with the flag `g` or `y`, and the bytes of an array, cannot be frozen: a script
+// that has one counts as varying.
+function freezeConstants(values) {
+  const seen = new Set(), waiting = [...values];
+  while (waiting.length) {
+    const each = waiting.pop();
+    if (each === null || (typeof each !== "object" && typeof each !== "function") || locked.has(each) || seen.has(each)) continue;
+    seen.add(each);
+    if (ArrayBuffer.isView(each)) continue;
+    if (!(each instanceof RegExp && (each.global || each.sticky))) Object.freeze(each);
+    for (const name of Reflect.ownKeys(each)) {
+      const { value, get, set } = Object.getOwnPropertyDescriptor(each, name);
+      waiting.push(value, get, set);
+    }
+    waiting.push(Object.getPrototypeOf(each));
   }
 }
 
@@ -309,12 +323,12 @@ function start(options, hooks) {
 
   function begin() {
     const made = make();
-    for (const each of made.constants) freezeConstant(each);
+    freezeConstants(made.constants);
     if (typeof made.invoke !== "function") throw new TypeError("the script has no function");
     return made.invoke;
   }
 
-  let once = begin();
+  let first = begin();  // a script that cannot start says so at once
   return function run(text) {
     hooks.mark(NOWHERE);
     const request = parse(text), size = request.n;
@@ -326,8 +340,8 @@ function start(options, hooks) {
     const results = types.map(() => []), isWide = types.map(() => false), writers = narrow.slice();
     const from = [], deleted = [], errors = [];
     let count = 0, straight = true;
-    if (options.stateful) once = begin();
-    const invoke = once;
+    const invoke = first ?? begin();  // each batch begins anew: nothing lasts longer, whatever the script keeps
+    first = null;
 
     const place = { field: 0 };
 

@@ -110,7 +110,7 @@ def _entry(text: str, outline: Outline) -> str | ScriptFault:
 def _wrap(code: str, entry: str, outline: Outline) -> tuple[str, str]:
     """The user's text as statements, and what follows them."""
     if not entry:
-        return f"{_LONE}{code.strip().rstrip(';')}\n);", "return {invoke, constants: []}; })"
+        return f"{_LONE}{code.strip().rstrip(';')}\n);", "return {invoke, constants: [invoke]}; })"
     functions = dict.fromkeys(token.text for token in outline.functions)
     names = ", ".join(dict.fromkeys([*outline.constants, *functions]))
     return f"{code}\n;", f"return {{invoke: {entry}, constants: [{names}]}}; }})"

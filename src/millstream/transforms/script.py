@@ -170,7 +170,6 @@ class Script(Transform):
             "op": op if op in kept else "",
             "key": list(context.primary_key),
             "clock": "clock" in self.allow,
-            "stateful": bool(program.state),
         }
 
     def _program(self) -> Program | ScriptFault:

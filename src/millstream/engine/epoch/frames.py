@@ -300,8 +300,8 @@ class EpochFrames:
         return not any(map(self._is_foreign, self._above(node))) and not self._varies(node)
 
     def _is_foreign(self, step: AnyNode) -> bool:
-        """Whether a node runs code of somebody else."""
-        plugin = not type(step.component).__module__.startswith("millstream.")
+        """Whether a node runs code of somebody else: a script's too, since what its text keeps cannot be told for certain."""
+        plugin = step.component.type == "script" or not type(step.component).__module__.startswith("millstream.")
         calls = functions_of(step.component) or calls_of(step, self._plan.functions)
         return plugin or bool(calls) or self._lowering.is_observed(step)
 
