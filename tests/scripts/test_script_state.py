@@ -61,6 +61,11 @@ def test_a_clock_varies() -> None:
     assert Script(script="(row) => row", allow=["clock"]).deterministic is False
 
 
+def test_a_function_of_batches_varies() -> None:
+    """A repeated epoch may have other batches."""
+    assert Script(script="(rows) => [{x: rows.length}]", mode="batch").deterministic is False
+
+
 def test_state_lasts_for_one_batch(runner: Callable) -> None:
     import pyarrow as pa
 

@@ -68,7 +68,7 @@ class Script(Transform):
     columns: SchemaMap | None = Field(default=None, alias="schema")
     """Column → type of the result. Default: the columns of the input."""
     mode: Literal["row", "batch"] = "row"
-    """`row`: the function gets one row. `batch`: it gets an array of rows, and returns one."""
+    """`row`: the function gets one row. `batch`: it gets an array of rows, and returns one; the node counts as non-deterministic."""
     engine: Literal["quickjs", "deno"] = "quickjs"
     """`quickjs` runs inside the worker. `deno` is a process beside it, several times as fast, and needs `millstream[deno]`."""
     batch_size: int | None = Field(default=None, ge=1)
@@ -87,7 +87,7 @@ class Script(Transform):
     def deterministic(self) -> bool:
         from millstream.scripts.program import Program
 
-        if self.allow:
+        if self.allow or self.mode == "batch":
             return False
         if self._missing_engine():
             return True
