@@ -8,14 +8,17 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psutil
+import pyarrow as pa
 import pytest
 
 from millstream.scripts.engine_files import deno_main
 from millstream.worker.scripts.child import Child
-from millstream.worker.scripts.engines import LimitError, Limits
+from millstream.worker.scripts.engines import LimitError, Limits, kept
+from millstream.worker.scripts.pool import lend
 
 LIMITS = Limits(0.3, 64 << 20)
 ECHO = "((options) => (text) => text)"
@@ -89,9 +92,44 @@ def test_it_ends_when_its_worker_is_killed(busy: bool) -> None:
     assert not child.is_running() or child.status() == psutil.STATUS_ZOMBIE
 
 
-def test_its_folder_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("engine", ["deno"], indirect=True)
+@pytest.mark.parametrize("text", ["(row) => row", "(rows) => rows"], ids=["row", "batch"])
+def test_a_child_that_has_died_while_it_waited_costs_no_row(runner: Callable, text: str) -> None:
+    batch = pa.RecordBatch.from_pylist([{"x": 1}], pa.schema([("x", pa.int32())]))
+    prepared = runner(text, batch.schema, mode="batch" if text.startswith("(rows)") else "row")
+    expected = [row for result in prepared.run([batch]) for row in result.to_pylist()]
+    ((_, child),) = kept("idle")
+    os.kill(child.pid, signal.SIGKILL)
+    child._process.wait()
+    assert [row for result in prepared.run([batch]) for row in result.to_pylist()] == expected
+
+
+@pytest.mark.parametrize("engine", ["deno"], indirect=True)
+def test_nor_does_one_that_dies_between_two_batches(runner: Callable) -> None:
+    batch = pa.RecordBatch.from_pylist([{"x": 1}], pa.schema([("x", pa.int32())]))
+    prepared = runner("(row) => row", batch.schema)
+
+    with lend(prepared.spec) as lender:
+        engine = lender.engine
+    assert isinstance(engine, Child)
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        yield batch
+        os.kill(engine.pid, signal.SIGKILL)
+        engine._process.wait()
+        yield batch
+
+    rows = [row for result in prepared.run(batches()) for row in result.to_pylist()]
+    assert [row["_reject"] for row in rows] == [None, None]
+
+
+def test_its_folder_is_gone_once_it_has_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker may end in a way in which nothing is cleaned up."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     child = Child(ECHO, deno_main(), json.dumps({}), LIMITS)
-    assert list(tmp_path.iterdir()) != []
-    child.close()
+    try:
+        assert list(tmp_path.iterdir()) == []
+        assert child.call("x", Limits(5, 64 << 20)) == "x"
+    finally:
+        child.close()
     assert list(tmp_path.iterdir()) == []

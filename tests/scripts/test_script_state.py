@@ -78,12 +78,14 @@ LASTING = {
     "in a frozen constant": "const C = Object.freeze({seen: []});\nfunction invoke(row) { C.seen.push(1); return {x: C.seen.length}; }",
     "on a regular expression": "const re = /a/;\nfunction invoke(row) { re.n = (re.n || 0) + 1; return {x: re.n}; }",
     "in a regular expression": "const re = /a/;\nfunction invoke(row) { re.compile('b'); return row; }",
-    "in an expression that was called for": "const re = RegExp('a', 'g');\nfunction invoke(row) { re.test('aa'); return {x: re.lastIndex}; }",
+    "in an expression that was called for": "const re = RegExp('a', 'g');\n"
+    "function invoke(row) { re.test('aa'); return {x: re.lastIndex}; }",
     "on a lone function": "(row) => { invoke.n = (invoke.n || 0) + 1; return {x: invoke.n}; }",
     "on a lone function with a name": "(function f(row) { f.n = (f.n || 0) + 1; return {x: f.n}; })",
     "on a getter": "const o = {get a() { return 1; }};\nconst get = (row) => Object.getOwnPropertyDescriptor(o, 'a').get;\n"
     "function invoke(row) { const g = get(); g.n = (g.n || 0) + 1; return {x: g.n}; }",
-    "on a prototype": "const o = {__proto__: {}};\nfunction invoke(row) { const p = Object.getPrototypeOf(o); p.n = (p.n || 0) + 1; return {x: p.n}; }",
+    "on a prototype": "const o = {__proto__: {}};\n"
+    "function invoke(row) { const p = Object.getPrototypeOf(o); p.n = (p.n || 0) + 1; return {x: p.n}; }",
     "in a block": "const o = {};\n{ let n = 0; o.next = () => ++n; }\nfunction invoke(row) { return {x: o.next()}; }",
     "in a class": "const C = class { static #n = 0; static next() { return ++C.#n; } };\nfunction invoke(row) { return {x: C.next()}; }",
     "behind a tag": "function make() { let n = 0; return () => ++n; }\nconst next = make``;\nfunction invoke(row) { return {x: next()}; }",

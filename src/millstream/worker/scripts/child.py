@@ -84,6 +84,10 @@ class Child:
         return False
 
     @property
+    def alive(self) -> bool:
+        return self._process.poll() is None
+
+    @property
     def pid(self) -> int:
         return self._process.pid
 

@@ -100,6 +100,11 @@ class Guest:
         """Whether the script has come near the end of its memory: QuickJS then throws null where it cannot make an error."""
         return bool(self._memory.data_len(self._store) > self._limit // 2)
 
+    @property
+    def alive(self) -> bool:
+        """Nothing ends a guest from outside."""
+        return True
+
     def close(self) -> None:
         self._store.close()
 

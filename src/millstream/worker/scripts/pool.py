@@ -63,8 +63,11 @@ class Lender:
             idle.pop(0)[1].close()
 
     def take(self) -> None:
-        """An idle engine with the same script, if there is one."""
+        """An idle engine with the same script, if there is one that has not died meanwhile."""
         idle: list[tuple[EngineSpec, Guest | Child]] = kept("idle") or []
+        for each in [each for each in idle if not each[1].alive]:
+            idle.remove(each)
+            each[1].close()
         for at, (spec, engine) in enumerate(idle):
             if spec == self._spec:
                 del idle[at]

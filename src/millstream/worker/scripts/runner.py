@@ -130,13 +130,19 @@ class _Task:
             try:
                 text = self._call(request, traced=self._traced)
             except LimitError as met:
-                if met.row is not None or part.num_rows == 1 or runner.whole or self._traced:
+                if not self._is_doubtful(part, met):
                     raise
                 self._traced = True
                 text = self._call(request, traced=True)
         except LimitError as met:
             return self._after_limit(part, met, limit_met(met.limit, limits.seconds, limits.memory, part.num_rows))
         return self._read(part, json.loads(text))
+
+    def _is_doubtful(self, part: pa.RecordBatch, met: LimitError) -> bool:
+        """Whether another call must tell the row; of a single row, whether it is at fault: its child may have been killed before."""
+        if met.row is not None:
+            return False
+        return met.limit == "memory" if part.num_rows == 1 else not self._runner.whole and not self._traced
 
     def _call(self, request: str, *, traced: bool) -> str:
         try:
