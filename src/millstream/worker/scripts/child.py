@@ -53,27 +53,19 @@ class Child:
         code = f"const start = {prelude};\n{main}"
         address = "data:application/javascript;base64," + base64.b64encode(code.encode()).decode()
         heap = f"--v8-flags=--max-old-space-size={max(_LEAST, limits.memory >> 20)},--no-wasm-async-compilation"
-        self._folder = tempfile.TemporaryDirectory(prefix="millstream-deno-", ignore_cleanup_errors=True)
-        self._process = subprocess.Popen(
-            [find_deno(), "run", *_FLAGS, heap, address],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            cwd=self._folder.name,
-            env={"DENO_DIR": self._folder.name, "HOME": self._folder.name, "NO_COLOR": "1", "TZ": "UTC", "DENO_NO_UPDATE_CHECK": "1"},
-            start_new_session=True,
-        )
-        self._input, self._output = cast("IO[bytes]", self._process.stdin), cast("IO[bytes]", self._process.stdout)
-        _limit(self._process.pid, "RLIMIT_CORE", 0)
         start = Limits(limits.seconds + _START_SECONDS, limits.memory)
-        try:
-            self._answer(start, lambda: None)
-            if held := _data_of(self._process.pid):
-                _limit(self._process.pid, "RLIMIT_DATA", held + max(_LEAST << 20, limits.memory) + _ROOM)
-            self._ask(_START, options, start)
-        except BaseException:
-            self.close()
-            raise
+        with tempfile.TemporaryDirectory(prefix="millstream-deno-", ignore_cleanup_errors=True) as folder:
+            self._process = _run([find_deno(), "run", *_FLAGS, heap, address], folder)
+            self._input, self._output = cast("IO[bytes]", self._process.stdin), cast("IO[bytes]", self._process.stdout)
+            try:
+                _limit(self._process.pid, "RLIMIT_CORE", 0)
+                self._answer(start, lambda: None)
+                if held := _data_of(self._process.pid):
+                    _limit(self._process.pid, "RLIMIT_DATA", held + max(_LEAST << 20, limits.memory) + _ROOM)
+                self._ask(_START, options, start)
+            except BaseException:
+                self.close()
+                raise
 
     @property
     def spent(self) -> bool:
@@ -100,7 +92,6 @@ class Child:
             with suppress(OSError):
                 end.close()
         self._process.wait()
-        self._folder.cleanup()
 
     def _ask(self, kind: int, text: str, limits: Limits) -> str:
         data = text.encode()
@@ -154,6 +145,19 @@ class Child:
         if len(data) < size:
             raise EOFError
         return data
+
+
+def _run(command: list[str], folder: str) -> subprocess.Popen[bytes]:
+    """The process. It needs the folder while it starts only: Spark's workers end in a way in which nothing could delete it later."""
+    return subprocess.Popen(
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        cwd="/",
+        env={"DENO_DIR": folder, "HOME": folder, "NO_COLOR": "1", "TZ": "UTC", "DENO_NO_UPDATE_CHECK": "1"},
+        start_new_session=True,
+    )
 
 
 def _limit(pid: int, name: str, size: int) -> None:
