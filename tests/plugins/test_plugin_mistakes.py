@@ -241,3 +241,18 @@ def test_a_file_of_plugins_may_import_what_is_beside_it(check: Check, tmp_path: 
     assert check(before="from beside_the_plugins import LIMIT", option="limit: int = LIMIT").errors == ()
     with_mistake = check(before="from beside_the_plugins import LIMITS")
     assert next(each for each in with_mistake.errors if each.code == "MS200").message.startswith("`plugins.py` fails when imported")
+
+
+def test_a_schema_that_cannot_be_made_is_the_plugin_s_mistake(check: Check) -> None:
+    found = only(
+        check(
+            option="""limit: int = 1
+
+    def output_schema(self, schema):
+        return schema.field("nope")
+"""
+        )
+    )
+    assert (found.code, found.node, found.span is not None) == ("MS206", "mine", True)
+    assert "`output_schema` raised KeyError" in found.message
+    assert "plugins.py:" in found.help

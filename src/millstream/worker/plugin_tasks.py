@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import os
+import secrets
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -68,6 +69,8 @@ class Task:
     metrics: Metrics = field(default_factory=NoMetrics)
     parent: int = 0
     """The process that started this one. It changes when the driver is gone."""
+    attempt: int = 0
+    """A number that no other attempt of any part has, in this run or another one. Spark may run a part twice; one attempt counts."""
 
     @property
     def logger(self) -> logging.Logger:
@@ -79,12 +82,6 @@ class Task:
         """The number of the part, from 0."""
         context = _context()
         return int(context.partitionId()) if context else 0
-
-    @property
-    def attempt(self) -> int:
-        """A number that no other attempt of any part in this run has. Spark may run a part twice; one attempt counts."""
-        context = _context()
-        return int(context.taskAttemptId()) if context else 0
 
     def is_cancelled(self) -> bool:
         """Whether nobody waits for the result any more. A loop that waits for something asks this."""
@@ -104,7 +101,7 @@ class WriteTask(Task):
 
 def started(task: Any) -> Any:
     """The task in the process that does it."""
-    return type(task)(**{**vars(task), "parent": os.getppid()})
+    return type(task)(**{**vars(task), "parent": os.getppid(), "attempt": secrets.randbits(62)})
 
 
 def _context() -> Any:

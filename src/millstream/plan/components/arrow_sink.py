@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import pyarrow as pa
 
-from millstream.errors import RunError
+from millstream.errors import Diagnostic, RunError
 from millstream.jvm.plugin_frames import map_batches, schema_of
 from millstream.plan.components.calls import driver_call
 from millstream.plan.components.context import NodeContext
@@ -114,7 +114,12 @@ class LedgerSinkRun(ArrowSinkRun):
 
     def ledger(self, spark: SparkSession | None, epoch: Epoch) -> LedgerEntry | None:
         with driver_call(self.context, "`held`"):
-            return self.sink.held(epoch, self.context)
+            found: object = self.sink.held(epoch, self.context)
+        if found is None or isinstance(found, LedgerEntry):
+            return found
+        message = f"`{self.context.name}`: `held` returned {type(found).__name__}, and not a `LedgerEntry`"
+        help_ = "return `millstream.LedgerEntry(epoch, digest)`, or None"
+        raise RunError(Diagnostic("MS206", message, help=help_, node=self.context.name))
 
     def commit(self, staged: Staged[Messages], epoch: Epoch) -> None:
         """Nothing is written to a target that was restored or emptied during the run: it lacks epochs, and would never get them."""

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 import pyarrow as pa
 
 from millstream.jvm.plugin_frames import as_spark_has_it, map_batches, schema_of
 from millstream.plan.changelog import kept_columns
-from millstream.plan.components.component import REJECT
+from millstream.plan.components.calls import driver_call, place_of
+from millstream.plan.components.component import REJECT, Problem
 from millstream.plan.components.context import NodeContext
 from millstream.plan.components.shipping import for_workers
 from millstream.plan.components.transform import Transform, TransformRun
@@ -40,8 +42,21 @@ class ArrowTransform(Transform):
         (schema,) = inputs.values() or (None,)
         if schema is None:
             return None
-        found = _with_nulls(self.output_schema(schema))
+        try:
+            found = _with_nulls(self.output_schema(schema))
+        except Exception:  # noqa: BLE001 — whatever the plugin raises, `problems` reports it
+            return None
         return pa.schema([*found, *(schema.field(name) for name in kept_columns(schema.names) if name not in found.names)])
+
+    def problems(self, inputs: Mapping[str, pa.Schema | None], directory: Path) -> list[Problem]:
+        (schema,) = inputs.values() or (None,)
+        try:
+            if schema is not None:
+                self.output_schema(schema)
+        except Exception as error:  # noqa: BLE001 — whatever the plugin raises
+            place = place_of(error).splitlines()[0]
+            return [Problem("MS206", f"`output_schema` raised {type(error).__name__}: {error}", "type", f"see {place}")]
+        return []
 
     def open(self, context: NodeContext) -> TransformRun:
         return ArrowTransformRun(self, context)
@@ -57,7 +72,8 @@ class ArrowTransformRun(TransformRun):
     def apply(self, frames: Mapping[str, DataFrame], context: NodeContext) -> DataFrame:
         (frame,) = frames.values()
         given = schema_of(frame)
-        result = _with_nulls(self.arrow_transform.output_schema(pa.schema([field for field in given if field.name != TRACED])))
+        with driver_call(context, "`output_schema`"):
+            result = _with_nulls(self.arrow_transform.output_schema(pa.schema([field for field in given if field.name != TRACED])))
         kept = tuple(name for name in kept_columns(given.names) if name not in result.names)
         own = as_spark_has_it(result)
         task = Task(context.name, given, context.metrics)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from millstream.errors import Diagnostic, MillstreamError, RunError, TemporaryError
 from millstream.plan.components.context import NodeContext
@@ -29,8 +30,9 @@ def driver_call(context: NodeContext, what: str) -> Iterator[None]:
 
 
 def place_of(error: BaseException) -> str:
-    """The last line of the plugin that was running."""
+    """The last line of the plugin that was running, and not of a library that it called."""
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame for frame in frames if "/millstream/plan/" not in frame.filename and not frame.filename.startswith("<frozen")]
-    frame = (own or frames)[-1]
+    beside = [frame for frame in own if Path(frame.filename).parent == Path(own[0].filename).parent]
+    frame = (beside or frames)[-1]
     return f"{frame.filename}:{frame.lineno} in {frame.name}\n    {frame.line}"
