@@ -1,11 +1,13 @@
 """What is wrong with a script is said before anything runs, at its place in the pipeline's file."""
 
 import textwrap
+import time
 from pathlib import Path
 
 import pytest
 
 from millstream.errors import Diagnostic
+from millstream.scripts.program import Language, Program, ScriptFault, compile_script
 from millstream.spec.loader import Loaded, load
 
 PIPELINE = """
@@ -145,3 +147,38 @@ def test_streamling_s_spelling_is_read(tmp_path: Path) -> None:
 
 def test_an_unknown_column_type_is_named(tmp_path: Path) -> None:
     assert "did you mean" in str(only(tmp_path, "script: '(row) => row'\nschema: {id: number}"))
+
+
+@pytest.mark.parametrize("language", ["javascript", "typescript"])
+@pytest.mark.parametrize(
+    "text",
+    ["(row) => " + "[" * 30_000 + "]" * 30_000, "(row) => " + "[" * 2000 + "]" * 2000, "(row) => " + "!" * 300_000 + "1", "`${" * 3000],
+    ids=["30000 brackets", "2000 brackets", "300000 operators", "3000 templates"],
+)
+def test_what_is_nested_too_deeply_is_a_finding(text: str, language: Language) -> None:
+    found = compile_script(text, language)
+    assert isinstance(found, ScriptFault)
+    assert found.code == "MS191"
+
+
+def test_a_long_script_is_compiled_in_a_moment() -> None:
+    table = "".join(f"  k{number}: {number},\n" for number in range(4000))
+    head = f"const T: {{[k: string]: number}} = {{\n{table}}};"
+    text = f"{head}\ninterface A {{ a: number }}\nfunction invoke(row: any) {{\n  return T[row.k];\n}}"
+    started = time.process_time()
+    made = compile_script(text, "typescript")
+    assert time.process_time() - started < 5
+    assert isinstance(made, Program)
+    line = 1 + made.source[: made.source.index("return T[row.k]")].count("\n")
+    assert made.lines.locate(line, 1)[0] == 4005
+
+
+def test_a_type_check_that_does_not_end_is_a_finding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from millstream.scripts import type_check
+
+    slow = tmp_path / "tsc"
+    slow.write_text("#!/bin/sh\nexec sleep 60\n")
+    slow.chmod(0o755)
+    monkeypatch.setattr(type_check, "_SECONDS", 0.2)
+    (found,) = type_check.check_types(str(slow), "(row) => row", "", "row")
+    assert (found.code, "within 0.2 s" in found.message) == ("MS198", True)

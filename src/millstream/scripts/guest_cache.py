@@ -8,16 +8,22 @@ from __future__ import annotations
 from contextlib import suppress
 
 
+class DeepError(RuntimeError):
+    """The stripper has met the end of its stack."""
+
+
 def transform(text: str) -> str:
     """The TypeScript as JavaScript; RuntimeError when it is none."""
     import quickjs_rs
+    import wasmtime
     from quickjs_rs import _wasmtime as shared
 
     if shared._SHARED_ENGINE is None:
-        import wasmtime
-
         config = wasmtime.Config()
         with suppress(wasmtime.WasmtimeError):  # a machine without a home: it compiles in each process
             config.cache = True
         shared._SHARED_ENGINE = wasmtime.Engine(config)
-    return quickjs_rs.transform_source("script.ts", text)
+    try:
+        return quickjs_rs.transform_source("script.ts", text)
+    except (wasmtime.Trap, wasmtime.WasmtimeError):
+        raise DeepError("it is nested too deeply") from None

@@ -7,6 +7,7 @@ closes this function and opens another one would compile too, so the text is als
 from __future__ import annotations
 
 import json
+from contextlib import closing
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
@@ -14,7 +15,7 @@ from typing import Literal
 from millstream.scripts.outline import Outline, outline_of
 from millstream.scripts.stripping import StripError, lines_of, strip_types
 from millstream.scripts.tokens import Token, tokens_of
-from millstream.worker.scripts.engines import Limits, StartError
+from millstream.worker.scripts.engines import LimitError, Limits, StartError
 from millstream.worker.scripts.failures import SourceLines
 from millstream.worker.scripts.guest import Guest
 
@@ -58,6 +59,13 @@ class Program:
 @lru_cache(maxsize=64)
 def compile_script(text: str, language: Language) -> Program | ScriptFault:
     """The program, or the first thing that is wrong. ImportError when the engine is not installed."""
+    try:
+        return _compile(text, language)
+    except RecursionError:
+        return ScriptFault("MS191", "the script cannot be parsed: it is nested too deeply")
+
+
+def _compile(text: str, language: Language) -> Program | ScriptFault:
     if not text.strip():
         return ScriptFault("MS192", "the script is empty", "write a function, such as `function invoke(row) { return row; }`")
     if len(text) > MOST:
@@ -124,13 +132,13 @@ def _without_exports(code: str, outline: Outline) -> str:
 
 def _compile_fault(text: str, sources: tuple[str, ...], lines: SourceLines) -> ScriptFault | None:
     """What the engine says of the texts when it compiles them."""
-    guest = Guest(_COMPILE, json.dumps({"sources": sources}), _LIMITS)
     try:
-        said = guest.call("", _LIMITS)
+        with closing(Guest(_COMPILE, json.dumps({"sources": sources}), _LIMITS)) as guest:
+            said = guest.call("", _LIMITS)
     except StartError as error:
         said = json.dumps([str(error).splitlines()[0], ""])
-    finally:
-        guest.close()
+    except LimitError as met:
+        said = json.dumps(["it is nested too deeply" if met.limit == "stack" else f"its parser meets the limit of {met.limit}", ""])
     if not said:
         return None
     message, stack = json.loads(said)

@@ -7,12 +7,15 @@ texts gives, for every line that runs, the line that the user wrote.
 from __future__ import annotations
 
 import re
-from difflib import SequenceMatcher
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 from millstream.scripts.tokens import Token, tokens_of
 
 _REASON = re.compile(r"source \w+ error in [^:]*: (.*)", re.DOTALL)
+_RUN, _PUT_IN = 3, 16
+"""Tokens that must be the same, and the most that the stripper puts in at a place."""
 _STOPPER = "\n`"
 """A template that does not end: the parser complains of it when it comes that far."""
 
@@ -31,23 +34,44 @@ def strip_types(text: str) -> str:
     failure = _failure(text)
     if isinstance(failure, str):
         return failure
-    raise StripError(_sentence(str(failure)), _place(text))
+    from millstream.scripts.guest_cache import DeepError
+
+    raise StripError(_sentence(str(failure)), None if isinstance(failure, DeepError) else _place(text))
 
 
 @lru_cache(maxsize=64)
 def lines_of(source: str, stripped: str) -> tuple[int, ...]:
     """For each line of the stripped text, the line of the source that it comes from."""
     before, after = tokens_of(source), tokens_of(stripped)
-    matcher = SequenceMatcher(None, [token.text for token in before], [token.text for token in after], autojunk=False)
     lines: dict[int, int] = {}
-    for block in matcher.get_matching_blocks():
-        for step in range(block.size):
-            lines.setdefault(after[block.b + step].line, before[block.a + step].line)
+    for old, new in _pairs([token.text for token in before], [token.text for token in after]):
+        lines.setdefault(after[new].line, before[old].line)
     found, last = [], 1
     for line in range(1, stripped.count("\n") + 2):
         last = lines.get(line, last)
         found.append(last)
     return tuple(found)
+
+
+def _pairs(before: Sequence[str], after: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """The places of the tokens that both lists have, in order. Where they differ, both go on at the nearest three tokens in common: what
+    was taken out may be long, what was put in is short.
+    """
+    places: dict[tuple[str, ...], list[int]] = {}
+    for at in range(len(before)):
+        places.setdefault(tuple(before[at : at + _RUN]), []).append(at)
+    old = new = 0
+    while old < len(before) and new < len(after):
+        if before[old] == after[new]:
+            yield old, new
+            old, new = old + 1, new + 1
+            continue
+        ways = []
+        for skipped in range(min(_PUT_IN, len(after) - new)):
+            known = places.get(tuple(after[new + skipped : new + skipped + _RUN]), [])
+            if (index := bisect_left(known, old)) < len(known):
+                ways.append((known[index] - old + skipped, known[index], new + skipped))
+        _, old, new = min(ways, default=(0, old, new + _PUT_IN))
 
 
 def _failure(text: str) -> str | Exception:

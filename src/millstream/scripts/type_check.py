@@ -31,7 +31,10 @@ def check_types(compiler: str, text: str, rows: str, mode: str) -> list[ScriptFa
         (folder / "row.d.ts").write_text(rows + _CONSOLE, encoding="utf-8")
         (folder / "script.ts").write_text(text + _use_of(text, mode), encoding="utf-8")
         command = [compiler, *_OPTIONS, "row.d.ts", "script.ts"]
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=_SECONDS, check=False)
+        try:
+            done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=_SECONDS, check=False)
+        except subprocess.TimeoutExpired:
+            return [ScriptFault("MS198", f"TypeScript's compiler did not end within {_SECONDS} s")]
     last = text.count("\n") + 1
     return [_fault(int(line), int(column), said, last) for line, column, said in _FINDING.findall(done.stdout)]
 
