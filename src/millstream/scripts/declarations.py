@@ -41,7 +41,8 @@ def _type(kind: pa.DataType, returned: bool) -> str:  # one line per type
     if t.is_list(kind) or t.is_large_list(kind):
         return f"Array<{_type(kind.value_type, returned)} | null>"
     if t.is_map(kind):
-        return f"Map<{_type(kind.key_type, returned)}, {_type(kind.item_type, returned)} | null>"
+        key, item = _type(kind.key_type, returned), f"{_type(kind.item_type, returned)} | null"
+        return f"Map<{key}, {item}>" + (f" | Record<string, {item}>" if returned and key == "string" else "")
     if t.is_struct(kind):
         mark = "?" if returned else ""
         return "{ " + "; ".join(f"{_key(field.name)}{mark}: {_type(field.type, returned)} | null" for field in kind) + " }"

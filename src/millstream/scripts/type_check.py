@@ -13,7 +13,7 @@ from millstream.scripts.program import ScriptFault
 from millstream.scripts.stripping import StripError, strip_types
 from millstream.scripts.tokens import tokens_of
 
-_FINDING = re.compile(r"^script\.ts\((\d+),(\d+)\): error (TS\d+: .*)$", re.MULTILINE)
+_FINDING = re.compile(r"^script\.ts\((\d+),(\d+)\): error (TS\d+: .*(?:\n +.*)*)$", re.MULTILINE)
 _OPTIONS = ("--noEmit", "--strict", "--noImplicitAny", "false", "--target", "es2022", "--lib", "es2022", "--pretty", "false", "--types", "")
 _SECONDS = 60
 
@@ -57,7 +57,8 @@ def _use_of(text: str, mode: str) -> str:
 
 
 def _fault(line: int, column: int, said: str, last: int) -> ScriptFault:
-    if line > last:
-        help_ = "`millstream types FILE NODE` prints the types of the rows"
-        return ScriptFault("MS198", f"the function does not fit its rows: {said}", help_)
-    return ScriptFault("MS198", said, "", line, column)
+    first, *reasons = (part.strip() for part in said.splitlines())
+    if line > last:  # the innermost reason says which field
+        help_ = "write `(row: Row): Result` to see the mistake at its place; `millstream types FILE NODE` prints both types"
+        return ScriptFault("MS198", f"the function does not fit its rows: {reasons[-1] if reasons else first}", help_)
+    return ScriptFault("MS198", " ".join([first, *reasons[-1:]]), "", line, column)

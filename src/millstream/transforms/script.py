@@ -51,8 +51,8 @@ class Script(Transform):
           from: orders
           language: typescript
           script: |
-            function invoke(row: {id: bigint, amount: number}) {
-              return row.amount > 0 ? {...row, gross: row.amount * 1.19} : null;
+            function invoke(row: Row): Result | null {
+              return row.amount && row.amount > 0 ? {...row, gross: row.amount * 1.19} : null;
             }
           schema: {id: int64, amount: float64, gross: float64}
     """
