@@ -44,6 +44,8 @@ from millstream.rules.real_time import promise
 from millstream.secrets import Redactor
 
 _PROGRESS_SECONDS = 2.0
+_END_SECONDS = 10
+"""How long Spark may take to forget a query that has ended: until then no other query can have its name."""
 
 
 class Stopping:
@@ -163,6 +165,8 @@ class RunningQuery:
         if not self.state.is_live:  # `_collect` found a failure
             return
         if not active:
+            with suppress(Exception):  # what made it fail is found below
+                self.handle.awaitTermination(_END_SECONDS)
             self._handle_end()
         elif self._has_read_all():
             if self._awaits_progress():
